@@ -1,0 +1,235 @@
+//! What has happened in a run. The log of events is the truth; a run is its fold.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::call::{ArgumentsBy, CallEnd};
+use crate::decision::Decision;
+use crate::hold::HoldReply;
+use crate::id::CallId;
+use crate::input::{Attempt, Opening};
+use crate::intervention::Intervention;
+use crate::json::Object;
+use crate::outcome::Outcome;
+use crate::reply::{Fault, Reply};
+use crate::time::Timestamp;
+use crate::tool::ToolSpec;
+
+/// Version of the event log's form. A change of form raises it, comes with a migration, and leaves an old log in
+/// `fixtures/` that still loads.
+pub const LOG_VERSION: u32 = 1;
+
+/// One thing that has happened.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Event {
+    /// When.
+    pub at: Timestamp,
+    /// What.
+    pub what: EventKind,
+}
+
+/// What has happened, in the past tense.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EventKind {
+    /// A user spoke.
+    Opened {
+        /// Who, what, when.
+        opening: Opening,
+        /// The index of the intent it matched, where `act_when_asked` is on and one did.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        intent: Option<u32>,
+    },
+    /// The list of tools was read anew and differs from the plan's.
+    Offered {
+        /// The trip it is for.
+        trip: u32,
+        /// SHA-256 of the whole list.
+        hash: String,
+        /// The tools beyond the plan's.
+        added: Vec<ToolSpec>,
+    },
+    /// The model answered.
+    Replied {
+        /// The trip.
+        trip: u32,
+        /// The answer, with leaked calls already turned into calls.
+        reply: Reply,
+        /// What each of its calls became, in order.
+        calls: Vec<Resolved>,
+    },
+    /// The model call failed for good.
+    ModelFailed {
+        /// The trip.
+        trip: u32,
+        /// Why.
+        fault: Fault,
+    },
+    /// A call got its decision.
+    Decided {
+        /// The call.
+        call: CallId,
+        /// The decision, or why there is none.
+        ruling: Result<Decision, String>,
+    },
+    /// A call with effects is about to begin. After a crash, one without an answer is of unknown outcome.
+    Started {
+        /// The call.
+        call: CallId,
+    },
+    /// A call ended.
+    Answered {
+        /// The call.
+        call: CallId,
+        /// How, and with what.
+        end: CallEnd,
+        /// How long its body took, decision and hold left out.
+        #[serde(default)]
+        duration_ms: u64,
+    },
+    /// A call was put on hold.
+    Held {
+        /// The call.
+        call: CallId,
+        /// When the hold runs out.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        expires_at: Option<Timestamp>,
+    },
+    /// A hold was answered.
+    HoldAnswered {
+        /// The call.
+        call: CallId,
+        /// What was said.
+        answer: HoldReply,
+    },
+    /// After a crash nobody knows what came of a call that had begun.
+    Lost {
+        /// The call.
+        call: CallId,
+    },
+    /// All calls of a trip have ended: its messages enter the transcript as one unit.
+    TripEnded {
+        /// The trip.
+        trip: u32,
+    },
+    /// A staged tool's action was written down.
+    Staged {
+        /// The call.
+        call: CallId,
+        /// It waits for a person too.
+        needs_approval: bool,
+    },
+    /// A staged action was attempted, once.
+    Performed {
+        /// The call.
+        call: CallId,
+        /// What came of it.
+        attempt: Attempt,
+    },
+    /// A staged action is about to be attempted.
+    Attempting {
+        /// The call.
+        call: CallId,
+    },
+    /// A staged action will not be performed.
+    Discarded {
+        /// The call.
+        call: CallId,
+        /// Why.
+        reason: String,
+    },
+    /// A backstop was asked whether it is wanted.
+    Detected {
+        /// Its place in the plan.
+        backstop: usize,
+        /// Whether it is.
+        wanted: bool,
+        /// Its `detect` failed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        error: Option<String>,
+        /// How long it took.
+        #[serde(default)]
+        duration_ms: u64,
+    },
+    /// A backstop ran: it has used its one run.
+    BackstopRan {
+        /// Its place in the plan.
+        backstop: usize,
+        /// The prompt it returned.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        prompt: Option<String>,
+        /// The state that backstops share.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        state: Option<Value>,
+        /// It failed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        error: Option<String>,
+        /// How long it took.
+        #[serde(default)]
+        duration_ms: u64,
+    },
+    /// The runtime sent a prompt of its own, or was about to and did not.
+    Intervened(Intervention),
+    /// A function of the author failed.
+    FunctionFailed {
+        /// Which.
+        function: String,
+        /// Why.
+        error: String,
+    },
+    /// Something decided that the run is to end: open calls are being closed.
+    Stopped {
+        /// How it will have ended.
+        outcome: Outcome,
+        /// Why.
+        message: String,
+    },
+    /// The outcome is fixed.
+    Ended {
+        /// How.
+        outcome: Outcome,
+        /// What went wrong, where something did.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        message: String,
+        /// The validated structured output.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        data: Option<Value>,
+    },
+    /// The reply reached the client.
+    Delivered {
+        /// By which path.
+        path: String,
+    },
+    /// A run goes on: after answers, or after an end that could go on.
+    Resumed {
+        /// The limit of trips from now on.
+        trips_max: u32,
+        /// The new `NOW:` notice.
+        now: String,
+    },
+    /// Another process took the run up from its log.
+    Recovered,
+    /// A run that could have gone on no longer can: a new turn has begun.
+    Settled,
+}
+
+/// What became of a call when its answer arrived.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Resolved {
+    /// The run's id of the call: the model's own where it is usable and unique.
+    pub id: CallId,
+    /// Why it cannot run, where it cannot: the call's end is already known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end: Option<CallEnd>,
+    /// The arguments, read once.
+    #[serde(skip)]
+    pub arguments: Option<Object>,
+}
+
+/// Whose arguments a decision or an answer to a hold makes a call run with.
+pub(crate) fn arguments_by(decision: &Decision) -> ArgumentsBy {
+    match decision {
+        Decision::Run { arguments: Some(_), .. } => ArgumentsBy::Hook,
+        Decision::Run { arguments: None, .. } | Decision::Deny { .. } | Decision::Defer { .. } => ArgumentsBy::Model,
+    }
+}

@@ -1,0 +1,448 @@
+//! What an agent may and must do: fixed for a run, plain data, known by its hash.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::call::CallRecord;
+use crate::contract::ContractSpec;
+use crate::intervention::Phase;
+use crate::json::{self, Object};
+use crate::message::Part;
+use crate::pattern::{Pattern, PatternError, PatternSpec};
+use crate::tool::{self, ToolError, ToolList, ToolSpec};
+
+/// A plan as it is written down and stored.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct PlanSpec {
+    /// The agent's name.
+    pub agent: String,
+    /// Its version, for reports.
+    pub version: String,
+    /// The system prompt, read verbatim.
+    pub instructions: String,
+    /// `provider:model`.
+    pub model: String,
+    /// Options of the model, such as `temperature` or `max_tokens`.
+    pub model_options: Object,
+    /// Tools that every trip offers. A document's are added per trip.
+    pub tools: Vec<ToolSpec>,
+    /// Tools are read anew on each trip, because a document or a server may add some.
+    pub tools_change: bool,
+    /// Each call is put to a hook before it may run.
+    pub hook: bool,
+    /// The contract's options.
+    pub contract: ContractSpec,
+    /// Everything has a limit.
+    pub limits: Limits,
+    /// JSON schema of the final answer.
+    pub output_schema: Option<Value>,
+    /// What a failed hook does.
+    pub on_hook_error: OnHookError,
+    /// What becomes of an approved call whose outcome a crash hid.
+    pub on_undecided: OnUndecided,
+    /// What a new message does to a parked run.
+    pub on_message_while_parked: OnMessageWhileParked,
+    /// How long a hold waits, in milliseconds. Without end by default.
+    pub hold_ttl_ms: Option<u64>,
+    /// IANA time zone of the `NOW:` notice.
+    pub timezone: String,
+    /// A turn of a live session: defer is refused.
+    pub live: bool,
+    /// The last permitted trip offers tools. Off in the channel profile, whose last trip has to answer.
+    pub tools_on_last_trip: bool,
+    /// Each natural end is put to guardrails before it is accepted.
+    pub judged: bool,
+}
+
+impl Default for PlanSpec {
+    fn default() -> Self {
+        Self {
+            agent: String::new(),
+            version: String::new(),
+            instructions: String::new(),
+            model: String::new(),
+            model_options: Object::new(),
+            tools: Vec::new(),
+            tools_change: false,
+            hook: false,
+            contract: ContractSpec::default(),
+            limits: Limits::default(),
+            output_schema: None,
+            on_hook_error: OnHookError::default(),
+            on_undecided: OnUndecided::default(),
+            on_message_while_parked: OnMessageWhileParked::default(),
+            hold_ttl_ms: None,
+            timezone: "UTC".to_owned(),
+            live: false,
+            tools_on_last_trip: true,
+            judged: false,
+        }
+    }
+}
+
+/// Limits of one run (`spec/contract.md`, 2.12).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Limits {
+    /// Model calls. 10 by default.
+    pub trips_max: u32,
+    /// Calls of one batch that run at the same time. 8 by default.
+    pub calls_parallel_max: u32,
+    /// Calls of one answer; the rest is not run. 64 by default.
+    pub calls_max: u32,
+    /// Staged actions. 8 by default.
+    pub actions_max: u32,
+    /// One tool result, in bytes; a longer one is cut. 256 kB by default.
+    pub result_bytes_max: usize,
+    /// The input of a run, in bytes. 1 MB by default.
+    pub input_bytes_max: usize,
+    /// An error's text as the model reads it, in bytes. 4 kB by default.
+    pub error_bytes_max: usize,
+    /// Tokens of all model calls together. Unset by default.
+    pub tokens_max: Option<u64>,
+    /// Cost of all model calls together, in US dollars. Unset by default.
+    pub cost_usd_max: Option<f64>,
+    /// Seconds from the start, time spent parked left out. Unset by default.
+    pub seconds_max: Option<u64>,
+    /// Price of a million input and of a million output tokens, in US dollars, where the model has one.
+    pub prices: Option<Prices>,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            trips_max: 10,
+            calls_parallel_max: 8,
+            calls_max: 64,
+            actions_max: 8,
+            result_bytes_max: 256 * 1024,
+            input_bytes_max: 1024 * 1024,
+            error_bytes_max: 4 * 1024,
+            tokens_max: None,
+            cost_usd_max: None,
+            seconds_max: None,
+            prices: None,
+        }
+    }
+}
+
+/// What a million tokens cost, in US dollars.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Prices {
+    /// Input tokens.
+    pub input: f64,
+    /// Output tokens.
+    pub output: f64,
+    /// Input tokens read from the provider's cache; the input price where unset.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cached: Option<f64>,
+}
+
+impl Prices {
+    /// What budgets assume of a model without a price: dear (`spec/contract.md`, 2.12).
+    pub const UNKNOWN: Self = Self { input: 15.0, output: 75.0, cached: None };
+
+    /// The cost of these tokens, in US dollars.
+    #[allow(clippy::cast_precision_loss)]
+    pub fn cost_usd(&self, usage: &crate::reply::Usage) -> f64 {
+        let cached = usage.cached.min(usage.input);
+        let fresh = (usage.input - cached) as f64 * self.input;
+        let read = cached as f64 * self.cached.unwrap_or(self.input);
+        (fresh + read + usage.output as f64 * self.output) / 1_000_000.0
+    }
+}
+
+/// What a failed hook does.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnHookError {
+    /// The run ends and nothing of the batch runs.
+    #[default]
+    Stop,
+    /// The call concerned is denied.
+    Deny,
+}
+
+/// What becomes of an approved call whose outcome a crash hid.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnUndecided {
+    /// The hold waits for someone who knows.
+    #[default]
+    Ask,
+    /// The model reads that the outcome is unknown.
+    TellModel,
+}
+
+/// What a new message does to a parked run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnMessageWhileParked {
+    /// Its holds are closed and the new turn runs.
+    #[default]
+    Supersede,
+    /// The message is refused with an error that lists the open holds.
+    Refuse,
+}
+
+/// The author's own functions, called only while an input is admitted or followed up; what they answer is in the
+/// log, so a replay calls none of them. One that fails costs a log line and counts as *no*.
+#[derive(Default, Clone)]
+pub struct Functions {
+    /// Further intents, after those of the plan.
+    pub intents: Vec<IntentFn>,
+    /// Writes the hint of `act_when_asked`.
+    pub act_hint: Option<ActHintFn>,
+    /// Writes one refusal's part of the prompt, from tool and reason.
+    pub refusal_hint: Option<RefusalHintFn>,
+    /// Says whether a finished call is a refusal.
+    pub is_refusal: Option<IsRefusalFn>,
+}
+
+/// Whether an input asks for a change.
+pub type IntentFn = Arc<dyn Fn(&str) -> Result<bool, String> + Send + Sync>;
+/// Writes a hint.
+pub type ActHintFn = Arc<dyn Fn(&ActHint<'_>) -> Result<String, String> + Send + Sync>;
+/// Writes one refusal's part of the prompt.
+pub type RefusalHintFn = Arc<dyn Fn(&str, &str) -> Result<String, String> + Send + Sync>;
+/// Says whether a finished call is a refusal.
+pub type IsRefusalFn = Arc<dyn Fn(&CallRecord) -> Result<IsRefusal, String> + Send + Sync>;
+
+/// What a hint function is given.
+#[derive(Debug)]
+pub struct ActHint<'a> {
+    /// The user's input.
+    pub input: &'a str,
+    /// The reply that did not act.
+    pub reply: &'a str,
+    /// The tools still missing.
+    pub required_tools: &'a [String],
+    /// The trip whose answer it was.
+    pub trip_index: u32,
+}
+
+/// What `is_refusal` may answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum IsRefusal {
+    /// Nothing: the default test and the presets decide.
+    Default,
+    /// It is one; the reason is the default test's, or a generic one.
+    Yes,
+    /// It is one, for this reason; a blank one becomes generic.
+    Because(String),
+    /// It is none, except where the tool's own pattern says so.
+    No,
+}
+
+impl fmt::Debug for Functions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Functions")
+            .field("intents", &self.intents.len())
+            .field("act_hint", &self.act_hint.is_some())
+            .field("refusal_hint", &self.refusal_hint.is_some())
+            .field("is_refusal", &self.is_refusal.is_some())
+            .finish()
+    }
+}
+
+/// A plan that has been checked and compiled. Cheap to share.
+#[derive(Debug)]
+pub struct Plan {
+    /// As it was written down.
+    pub spec: PlanSpec,
+    /// The author's functions.
+    pub functions: Functions,
+    pub(crate) tools: Arc<ToolList>,
+    pub(crate) intents: Vec<Pattern>,
+    pub(crate) refusal_patterns: Vec<Pattern>,
+    pub(crate) output: Option<jsonschema::Validator>,
+    hash: String,
+}
+
+/// An author's mistake, found before anything runs.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PlanError {
+    /// A tool cannot be offered.
+    #[error(transparent)]
+    Tool(#[from] ToolError),
+    /// A pattern cannot be used.
+    #[error("{place}: {reason}")]
+    Pattern {
+        /// Where it stands.
+        place: String,
+        /// Why not.
+        reason: PatternError,
+    },
+    /// `act_when_asked` names no tool.
+    #[error("act_when_asked: required_tools is empty")]
+    NoRequiredTools,
+    /// `act_when_asked` names a tool that does not exist.
+    #[error("act_when_asked: required tool `{tool}` is not registered; registered: {registered}")]
+    RequiredTool {
+        /// The tool named.
+        tool: String,
+        /// The tools there are.
+        registered: String,
+    },
+    /// The preset `patterns` without patterns, or patterns without the preset.
+    #[error("on_tool_refusal: {0}")]
+    Refusal(&'static str),
+    /// A backstop's name is blank or there twice.
+    #[error("backstop `{0}`: its name is blank or there twice")]
+    Backstop(String),
+    /// A limit of zero, or a negative or infinite one.
+    #[error("limits: {0} must be more than zero")]
+    Limit(&'static str),
+    /// The output schema does not compile.
+    #[error("output_schema: {0}")]
+    OutputSchema(String),
+}
+
+impl Plan {
+    /// Checks and compiles a plan.
+    ///
+    /// # Errors
+    /// An author's mistake; nothing has run.
+    pub fn new(spec: PlanSpec, functions: Functions) -> Result<Arc<Self>, PlanError> {
+        check_limits(&spec.limits)?;
+        let tools = ToolList::compile(spec.tools.iter().cloned())?;
+        check_act(&spec, &tools)?;
+        check_backstops(&spec)?;
+        let intents = match &spec.contract.act_when_asked {
+            Some(act) => compile_all("act_when_asked: intents", &act.intents)?,
+            None => Vec::new(),
+        };
+        let refusal_patterns = match &spec.contract.on_tool_refusal {
+            Some(refusal) => {
+                let wanted = refusal.preset == Some(crate::contract::RefusalPreset::Patterns);
+                if wanted && refusal.patterns.is_empty() {
+                    return Err(PlanError::Refusal("the preset `patterns` needs `patterns`"));
+                }
+                if !wanted && !refusal.patterns.is_empty() {
+                    return Err(PlanError::Refusal("`patterns` need the preset `patterns`"));
+                }
+                compile_all("on_tool_refusal: patterns", &refusal.patterns)?
+            }
+            None => Vec::new(),
+        };
+        let output =
+            spec.output_schema.as_ref().map(tool::compile_schema).transpose().map_err(PlanError::OutputSchema)?;
+        let text = serde_json::to_value(&spec).map(|spec| json::canonical(&spec)).unwrap_or_default();
+        let hash = json::sha256_hex(text.as_bytes());
+        Ok(Arc::new(Self { spec, functions, tools: Arc::new(tools), intents, refusal_patterns, output, hash }))
+    }
+
+    /// The plan's hash: the config version that a run is pinned to.
+    pub fn hash(&self) -> &str {
+        &self.hash
+    }
+
+    /// The tools that every trip offers.
+    pub fn tools(&self) -> &Arc<ToolList> {
+        &self.tools
+    }
+
+    /// What decides whether a parked run may go on under a plan that is not the one it parked under
+    /// (`spec/contract.md`, 7.5): everything but the prompt's text.
+    pub fn signature(&self) -> String {
+        let tools: Vec<Value> =
+            self.spec.tools.iter().map(|tool| serde_json::json!([tool.name, tool.parameters])).collect();
+        let contract = &self.spec.contract;
+        let shape = serde_json::json!({
+            "agent": self.spec.agent,
+            "model": self.spec.model,
+            "tools": tools,
+            "trips_max": self.spec.limits.trips_max,
+            "output_schema": self.spec.output_schema.is_some(),
+            "act_when_asked": contract.act_when_asked.as_ref().map(|act| (&act.required_tools, act.max_reprompts)),
+            "on_tool_refusal": contract.on_tool_refusal.as_ref().map(|refusal| refusal.retries),
+            "backstops": contract.backstops.iter().map(|it| &it.name).collect::<Vec<_>>(),
+        });
+        json::sha256_hex(json::canonical(&shape).as_bytes())
+    }
+
+    /// The index of the first intent that the input matches, and the functions that failed meanwhile.
+    pub(crate) fn matched_intent(&self, input: &[Part], failures: &mut Vec<(String, String)>) -> Option<u32> {
+        self.spec.contract.act_when_asked.as_ref()?;
+        let text = crate::message::text_of(input);
+        let patterns = self.intents.iter().map(|pattern| Ok(pattern.is_in(&text)));
+        let functions = self.functions.intents.iter().map(|intent| intent(&text));
+        for (at, matched) in patterns.chain(functions).enumerate() {
+            match matched {
+                Ok(true) => return u32::try_from(at).ok(),
+                Ok(false) => {}
+                Err(why) => failures.push((format!("intents[{at}]"), why)),
+            }
+        }
+        None
+    }
+}
+
+fn check_limits(limits: &Limits) -> Result<(), PlanError> {
+    let positive = [
+        ("trips_max", limits.trips_max > 0),
+        ("calls_parallel_max", limits.calls_parallel_max > 0),
+        ("calls_max", limits.calls_max > 0),
+        ("result_bytes_max", limits.result_bytes_max > 0),
+        ("input_bytes_max", limits.input_bytes_max > 0),
+        ("error_bytes_max", limits.error_bytes_max > 0),
+        ("tokens_max", limits.tokens_max != Some(0)),
+        ("cost_usd_max", limits.cost_usd_max.is_none_or(|it| it > 0.0 && it.is_finite())),
+        ("seconds_max", limits.seconds_max != Some(0)),
+    ];
+    match positive.iter().find(|(_, fine)| !fine) {
+        Some((name, _)) => Err(PlanError::Limit(name)),
+        None => Ok(()),
+    }
+}
+
+fn check_act(spec: &PlanSpec, tools: &ToolList) -> Result<(), PlanError> {
+    let Some(act) = &spec.contract.act_when_asked else { return Ok(()) };
+    if act.required_tools.is_empty() {
+        return Err(PlanError::NoRequiredTools);
+    }
+    if spec.tools_change {
+        return Ok(());
+    }
+    match act.required_tools.iter().find(|name| tools.get(name).is_none()) {
+        Some(name) => {
+            let registered: Vec<&str> = tools.iter().map(|tool| tool.spec.name.as_str()).collect();
+            let registered = if registered.is_empty() { "none".to_owned() } else { registered.join(", ") };
+            Err(PlanError::RequiredTool { tool: name.clone(), registered })
+        }
+        None => Ok(()),
+    }
+}
+
+fn check_backstops(spec: &PlanSpec) -> Result<(), PlanError> {
+    let mut names = BTreeSet::new();
+    for backstop in &spec.contract.backstops {
+        if backstop.name.trim().is_empty() || !names.insert(&backstop.name) {
+            return Err(PlanError::Backstop(backstop.name.clone()));
+        }
+    }
+    Ok(())
+}
+
+fn compile_all(place: &str, specs: &[PatternSpec]) -> Result<Vec<Pattern>, PlanError> {
+    specs
+        .iter()
+        .enumerate()
+        .map(|(at, spec)| {
+            spec.compile().map_err(|reason| PlanError::Pattern { place: format!("{place}[{at}]"), reason })
+        })
+        .collect()
+}
+
+/// The phase's backstops, with their index in the plan.
+pub(crate) fn backstops_of(spec: &PlanSpec, phase: Phase) -> Vec<usize> {
+    let all = spec.contract.backstops.iter().enumerate();
+    all.filter(|(_, backstop)| backstop.phase == phase).map(|(at, _)| at).collect()
+}
