@@ -42,6 +42,9 @@ pub struct CallEnd {
     pub status: CallStatus,
     /// The result, or the error's text.
     pub result: Value,
+    /// `result` is an error's text: the model reads `{"error": …}`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_error: bool,
     /// Why the tool refused, where it did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refusal: Option<String>,

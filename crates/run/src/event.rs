@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::call::{ArgumentsBy, CallEnd};
+use crate::call::CallEnd;
 use crate::decision::Decision;
 use crate::hold::HoldReply;
 use crate::id::CallId;
@@ -101,11 +101,8 @@ pub enum EventKind {
         call: CallId,
         /// What was said.
         answer: HoldReply,
-    },
-    /// After a crash nobody knows what came of a call that had begun.
-    Lost {
-        /// The call.
-        call: CallId,
+        /// The new `NOW:` notice, sent with the results.
+        now: String,
     },
     /// All calls of a trip have ended: its messages enter the transcript as one unit.
     TripEnded {
@@ -200,7 +197,7 @@ pub enum EventKind {
         /// By which path.
         path: String,
     },
-    /// A run goes on: after answers, or after an end that could go on.
+    /// A run that had ended for want of trips or of a model goes on.
     Resumed {
         /// The limit of trips from now on.
         trips_max: u32,
@@ -224,12 +221,4 @@ pub struct Resolved {
     /// The arguments, read once.
     #[serde(skip)]
     pub arguments: Option<Object>,
-}
-
-/// Whose arguments a decision or an answer to a hold makes a call run with.
-pub(crate) fn arguments_by(decision: &Decision) -> ArgumentsBy {
-    match decision {
-        Decision::Run { arguments: Some(_), .. } => ArgumentsBy::Hook,
-        Decision::Run { arguments: None, .. } | Decision::Deny { .. } | Decision::Defer { .. } => ArgumentsBy::Model,
-    }
 }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::time::Timestamp;
 
 /// Which option of chapter 3 it was.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs)]
 pub enum InterventionKind {

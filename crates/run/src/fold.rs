@@ -1,0 +1,462 @@
+//! An event changes the state. It cannot fail: what does not fit is left alone.
+
+use serde_json::Value;
+
+use crate::call::{ArgumentsBy, CallEnd, CallStatus};
+use crate::decision::Decision;
+use crate::event::{Event, EventKind, Resolved};
+use crate::hold::HoldReply;
+use crate::id::CallId;
+use crate::input::Opening;
+use crate::intervention::{Intervention, InterventionKind, InterventionOutcome, Phase as Side};
+use crate::json;
+use crate::message::{Message, Part};
+use crate::outcome::Outcome;
+use crate::plan::{OnHookError, OnUndecided, Plan, backstops_of};
+use crate::reply::{Finish, Reply};
+use crate::rules::{classify, resolve};
+use crate::state::{
+    Action, ActionStage, Batch, CallState, Ended, Gate, InputLabel, Phase, Stage, State, Watch, WatchStage, has_content,
+};
+use crate::time::Timestamp;
+use crate::tool::{Effect, ToolList};
+
+/// Folds one event into the state, and keeps the account of time spent parked.
+pub(crate) fn fold(plan: &Plan, state: &mut State, event: &Event) {
+    state.apply(plan, event.at, &event.what);
+    state.last_at = event.at;
+    let idle = state.parked() && !state.batch().is_some_and(Batch::busy);
+    match (idle, state.parked_since) {
+        (true, None) => state.parked_since = Some(event.at),
+        (false, Some(since)) => {
+            state.parked_ms = state.parked_ms.saturating_add(event.at.since_ms(since));
+            state.parked_since = None;
+        }
+        _ => {}
+    }
+}
+
+impl Batch {
+    fn busy(&self) -> bool {
+        self.calls.iter().any(|call| matches!(call.stage, Stage::Allowed | Stage::Executing))
+    }
+}
+
+impl State {
+    fn apply(&mut self, plan: &Plan, at: Timestamp, what: &EventKind) {
+        match what {
+            EventKind::Opened { opening, intent } => self.open(plan, at, opening, *intent),
+            EventKind::Offered { trip, added, .. } => self.offer(plan, *trip, added),
+            EventKind::Replied { reply, calls, .. } => self.reply(plan, at, reply, calls),
+            EventKind::ModelFailed { fault, .. } => {
+                self.usage += fault.usage;
+                self.phase = Phase::Final(Outcome::ModelFailed, fault.message.clone());
+            }
+            EventKind::Decided { call, ruling } => self.decide(plan, at, call, ruling),
+            EventKind::Started { call } => self.set_stage(call, at, Stage::Executing),
+            EventKind::Answered { call, end, .. } => self.answer(at, call, end),
+            EventKind::Held { call, expires_at } => self.hold(at, call, *expires_at),
+            EventKind::HoldAnswered { call, answer, now } => self.hold_answer(at, call, answer, now),
+            EventKind::TripEnded { .. } => self.end_trip(plan, at),
+            EventKind::Staged { call, needs_approval } => self.stage_action(plan, at, call, *needs_approval),
+            EventKind::Attempting { call } => self.set_action(call, ActionStage::Attempting),
+            EventKind::Performed { call, attempt } => self.set_action(call, ActionStage::Settled(attempt.clone())),
+            EventKind::Discarded { call, reason } => self.set_action(call, ActionStage::Discarded(reason.clone())),
+            EventKind::Detected { wanted, error, duration_ms, .. } => self.detect(at, *wanted, error, *duration_ms),
+            EventKind::BackstopRan { backstop, prompt, state, error, duration_ms } => {
+                self.backstops_ran.insert(*backstop);
+                self.shared = state.clone().or(self.shared.take());
+                let done = WatchStage::Done { prompt: prompt.clone(), error: error.clone(), duration_ms: *duration_ms };
+                self.watch_mut(|watch| watch.stage = done);
+            }
+            EventKind::Intervened(intervention) => self.intervene(at, intervention),
+            EventKind::FunctionFailed { .. } => {}
+            EventKind::Stopped { outcome, message } => {
+                if self.stop.is_none() {
+                    self.stop = Some((*outcome, message.clone()));
+                }
+            }
+            EventKind::Ended { outcome, message, data } => self.end(at, *outcome, message, data.as_ref()),
+            EventKind::Delivered { path } => self.delivered = Some(path.clone()),
+            EventKind::Resumed { trips_max, now } => self.resume(*trips_max, now),
+            EventKind::Recovered => self.recover(plan),
+            EventKind::Settled => self.settled = true,
+        }
+    }
+
+    fn open(&mut self, plan: &Plan, at: Timestamp, opening: &Opening, intent: Option<u32>) {
+        self.opened_at = at;
+        self.intent = intent;
+        self.now.clone_from(&opening.now);
+        self.notice();
+        self.messages.push(Message::User { parts: opening.input.clone(), prompted: false });
+        self.opening = Some(opening.clone());
+        let before = backstops_of(&plan.spec, Side::Before);
+        self.phase = if before.is_empty() { Phase::Ready } else { Phase::Before(Watch::new(before, at)) };
+    }
+
+    fn notice(&mut self) {
+        if !self.now.is_empty() {
+            self.messages.push(Message::Notice { text: format!("NOW: {}", self.now) });
+        }
+    }
+
+    fn offer(&mut self, plan: &Plan, trip: u32, added: &[crate::tool::ToolSpec]) {
+        let specs = plan.spec.tools.iter().chain(added).cloned();
+        if let Ok(list) = ToolList::compile(specs) {
+            self.tools = std::sync::Arc::new(list);
+        }
+        self.offered_for = Some(trip);
+    }
+
+    fn reply(&mut self, plan: &Plan, at: Timestamp, reply: &Reply, calls: &[Resolved]) {
+        let trip = self.trips;
+        self.trips += 1;
+        self.attempt = 0;
+        self.labels.push(self.label);
+        self.usage += reply.usage;
+        self.text = reply.joined_text();
+        self.finish_reason.clone_from(&reply.finish_reason);
+        if reply.finish == Finish::Length {
+            self.push_assistant(&without_calls(reply));
+            self.phase = Phase::Final(Outcome::LengthLimit, "the provider cut the answer for its length".to_owned());
+            return;
+        }
+        if calls.is_empty() {
+            self.phase = self.gate(plan, at, trip, Some(reply.blocks.clone()));
+            return;
+        }
+        let states: Vec<CallState> = reply
+            .calls()
+            .zip(calls)
+            .enumerate()
+            .map(|(index, (block, resolved))| {
+                let arguments = match &resolved.arguments {
+                    Some(arguments) => arguments.clone(),
+                    None => resolve::read_object(&block.arguments).unwrap_or_default(),
+                };
+                let unrunnable = resolved.end.clone().map(Stage::Ended);
+                CallState {
+                    id: resolved.id.clone(),
+                    name: block.name.clone(),
+                    raw_arguments: block.arguments.clone(),
+                    model_arguments: arguments.clone(),
+                    arguments,
+                    arguments_by: ArgumentsBy::Model,
+                    trip,
+                    index: u32::try_from(index).unwrap_or(u32::MAX),
+                    recovered: block.recovered,
+                    stage: unrunnable.unwrap_or(if plan.spec.hook { Stage::Undecided } else { Stage::Allowed }),
+                    tool: self.tools.get(&block.name).cloned(),
+                    since: at,
+                    hold_reason: None,
+                    expires_at: None,
+                    held: false,
+                    approved: None,
+                }
+            })
+            .collect();
+        self.call_ids.extend(states.iter().map(|call| call.id.clone()));
+        let blocks = crate::transcript::assistant_blocks(reply, &states);
+        self.phase = Phase::Batch(Box::new(Batch { trip, blocks, calls: states, was_parked: false }));
+    }
+
+    fn gate(&self, plan: &Plan, at: Timestamp, trip: u32, blocks: Option<Vec<crate::message::Block>>) -> Phase {
+        let mut queue = backstops_of(&plan.spec, Side::After);
+        queue.retain(|backstop| !self.backstops_ran.contains(backstop));
+        let text = self.text.clone();
+        Phase::Gate(Box::new(Gate { trip, text, blocks, watch: Watch::new(queue, at), seen: Default::default() }))
+    }
+
+    fn decide(&mut self, plan: &Plan, at: Timestamp, id: &CallId, ruling: &Result<Decision, String>) {
+        let mut hook_error = None;
+        let Some(call) = self.call_mut(id) else { return };
+        call.since = at;
+        match ruling {
+            Ok(Decision::Run { arguments: None, .. }) => call.stage = Stage::Allowed,
+            Ok(Decision::Run { arguments: Some(arguments), .. }) => {
+                call.arguments = arguments.clone();
+                call.arguments_by = ArgumentsBy::Hook;
+                call.stage = Stage::Allowed;
+            }
+            Ok(Decision::Deny { reason }) => call.stage = Stage::Ended(denied(reason)),
+            Ok(Decision::Defer { reason }) => {
+                call.hold_reason.clone_from(reason);
+                call.stage = Stage::Deferred;
+            }
+            Err(_) if plan.spec.on_hook_error == OnHookError::Deny => {
+                call.stage = Stage::Ended(denied("the policy could not decide on this call"));
+            }
+            Err(why) => {
+                hook_error = Some(format!("the decision on `{}` failed: {why}", call.name));
+                call.stage = Stage::Ended(classify::synthetic(CallStatus::NotRun));
+            }
+        }
+        if let Some(message) = hook_error {
+            self.stop = Some((Outcome::HookFailed, message));
+        }
+    }
+
+    fn set_stage(&mut self, id: &CallId, at: Timestamp, stage: Stage) {
+        if let Some(call) = self.call_mut(id) {
+            call.stage = stage;
+            call.since = at;
+        }
+    }
+
+    fn answer(&mut self, at: Timestamp, id: &CallId, end: &CallEnd) {
+        self.set_stage(id, at, Stage::Ended(end.clone()));
+    }
+
+    fn hold(&mut self, at: Timestamp, id: &CallId, expires_at: Option<Timestamp>) {
+        self.set_stage(id, at, Stage::Held);
+        if let Some(call) = self.call_mut(id) {
+            call.held = true;
+            call.expires_at = expires_at;
+        }
+        if let Phase::Batch(batch) = &mut self.phase {
+            batch.was_parked = true;
+        }
+    }
+
+    fn hold_answer(&mut self, at: Timestamp, id: &CallId, answer: &HoldReply, now: &str) {
+        self.answered_holds.insert(id.clone(), answer.clone());
+        if let Some(action) = self.actions.iter_mut().find(|action| action.call == *id) {
+            match answer {
+                HoldReply::Approve { arguments } => {
+                    if let Some(arguments) = arguments {
+                        action.arguments = arguments.clone();
+                    }
+                    action.stage = ActionStage::Staged;
+                }
+                HoldReply::Deny { reason } => action.stage = ActionStage::Discarded(reason.clone()),
+                HoldReply::Error { text } => action.stage = ActionStage::Discarded(text.clone()),
+                HoldReply::Result { .. } | HoldReply::OutcomeUnknown => {}
+            }
+            return;
+        }
+        now.clone_into(&mut self.now);
+        let Some(call) = self.call_mut(id) else { return };
+        call.since = at;
+        match answer {
+            HoldReply::Approve { arguments } => {
+                if let Some(arguments) = arguments {
+                    call.arguments = arguments.clone();
+                    call.arguments_by = ArgumentsBy::Approver;
+                }
+                call.approved = Some(json::fingerprint(&call.name, &call.arguments));
+                call.stage = Stage::Allowed;
+            }
+            HoldReply::Deny { reason } => call.stage = Stage::Ended(denied(reason)),
+            // What someone hands in is an answer like a body's: it follows as an event of its own.
+            HoldReply::Result { .. } | HoldReply::Error { .. } => {}
+            HoldReply::OutcomeUnknown => call.stage = Stage::Ended(classify::synthetic(CallStatus::OutcomeUnknown)),
+        }
+    }
+
+    fn end_trip(&mut self, plan: &Plan, at: Timestamp) {
+        let Phase::Batch(batch) = std::mem::replace(&mut self.phase, Phase::Ready) else { return };
+        self.messages.push(Message::Assistant { blocks: batch.blocks });
+        self.messages.push(crate::transcript::tool_message(&batch.calls));
+        for call in &batch.calls {
+            self.tally(call);
+            self.records.extend(call.record());
+        }
+        if batch.was_parked && self.stop.is_none() {
+            self.notice();
+        }
+        self.label = if batch.was_parked { InputLabel::Resume } else { InputLabel::ToolResults };
+        let silent = batch.calls.iter().all(|call| call.tool.as_ref().is_some_and(|tool| tool.spec.silent));
+        if self.stop.is_some() {
+        } else if silent {
+            self.phase = self.gate(plan, at, batch.trip, None);
+        } else if !self.trip_left() {
+            self.phase = Phase::Final(Outcome::MaxTrips, too_many_trips(self.trips_max));
+        }
+    }
+
+    /// Keeps the account of what acted, what was denied and what was refused, in the model's order.
+    fn tally(&mut self, call: &CallState) {
+        let Some(end) = call.end() else { return };
+        match end.status {
+            CallStatus::Completed => {
+                self.acted.insert(call.name.clone());
+                self.outstanding.retain(|refusal| refusal.tool != call.name);
+            }
+            CallStatus::Denied => {
+                self.denied.insert(call.name.clone());
+            }
+            _ => {}
+        }
+        if let Some(reason) = &end.refusal {
+            self.outstanding.retain(|refusal| refusal.tool != call.name);
+            self.outstanding.push(crate::state::Refusal { tool: call.name.clone(), reason: reason.clone() });
+        }
+    }
+
+    fn stage_action(&mut self, plan: &Plan, at: Timestamp, id: &CallId, needs_approval: bool) {
+        let result = if needs_approval {
+            serde_json::json!({"staged": true, "needs_approval": true})
+        } else {
+            serde_json::json!({"staged": true})
+        };
+        let expires_at = plan.spec.hold_ttl_ms.filter(|_| needs_approval).map(|ttl| at.plus_ms(ttl));
+        let Some(call) = self.call_mut(id) else { return };
+        let stage = if needs_approval { ActionStage::Held } else { ActionStage::Staged };
+        let action = Action {
+            call: id.clone(),
+            tool: call.name.clone(),
+            arguments: call.arguments.clone(),
+            trip: call.trip,
+            index: call.index,
+            stage,
+            expires_at,
+        };
+        call.stage = Stage::Ended(completed(result));
+        self.actions.push(action);
+    }
+
+    fn set_action(&mut self, id: &CallId, stage: ActionStage) {
+        if let Some(action) = self.actions.iter_mut().find(|action| action.call == *id) {
+            action.stage = stage;
+        }
+    }
+
+    fn watch_mut(&mut self, change: impl FnOnce(&mut Watch)) {
+        match &mut self.phase {
+            Phase::Before(watch) => change(watch),
+            Phase::Gate(gate) => change(&mut gate.watch),
+            _ => {}
+        }
+    }
+
+    fn detect(&mut self, at: Timestamp, wanted: bool, error: &Option<String>, duration_ms: u64) {
+        self.watch_mut(|watch| match error {
+            Some(_) => watch.stage = WatchStage::Done { prompt: None, error: error.clone(), duration_ms },
+            None if wanted => {
+                watch.stage = WatchStage::Running;
+                watch.since = at;
+            }
+            None => watch.advance(at),
+        });
+        self.leave_before();
+    }
+
+    fn leave_before(&mut self) {
+        if matches!(&self.phase, Phase::Before(watch) if watch.current().is_none()) {
+            self.phase = Phase::Ready;
+        }
+    }
+
+    fn intervene(&mut self, at: Timestamp, it: &Intervention) {
+        self.interventions.push(it.clone());
+        let sent = it.prompt.as_ref().filter(|_| it.outcome == InterventionOutcome::Sent);
+        if it.kind == InterventionKind::Backstop {
+            self.watch_mut(|watch| watch.advance(at));
+        } else if let Phase::Gate(gate) = &mut self.phase {
+            gate.seen.insert(it.kind);
+        }
+        match it.kind {
+            InterventionKind::ActWhenAsked if sent.is_some() => self.reprompts_used += 1,
+            InterventionKind::ToolRefusal if sent.is_some() => self.retries_used += 1,
+            _ => {}
+        }
+        let Some(prompt) = sent else {
+            self.leave_before();
+            return;
+        };
+        if it.phase == Side::After {
+            self.push_gate_answer();
+            self.phase = Phase::Ready;
+            self.label = match it.kind {
+                InterventionKind::Backstop => InputLabel::Backstop,
+                InterventionKind::ToolRefusal => InputLabel::ToolRefusal,
+                InterventionKind::ActWhenAsked => InputLabel::ActWhenAsked,
+            };
+        }
+        self.messages.push(Message::User { parts: vec![Part::text(prompt.clone())], prompted: true });
+        self.leave_before();
+    }
+
+    fn push_gate_answer(&mut self) {
+        if let Phase::Gate(gate) = &mut self.phase {
+            if let Some(blocks) = gate.blocks.take() {
+                self.push_assistant(&blocks);
+            }
+        }
+    }
+
+    fn push_assistant(&mut self, blocks: &[crate::message::Block]) {
+        if has_content(blocks) {
+            self.messages.push(Message::Assistant { blocks: blocks.to_vec() });
+        }
+    }
+
+    fn end(&mut self, at: Timestamp, outcome: Outcome, message: &str, data: Option<&Value>) {
+        self.push_gate_answer();
+        self.phase = Phase::Ended;
+        self.stop = None;
+        self.ended = Some(Ended { outcome, message: message.to_owned(), data: data.cloned(), at });
+    }
+
+    fn resume(&mut self, trips_max: u32, now: &str) {
+        let failed = self.ended.take().is_some_and(|ended| ended.outcome == Outcome::ModelFailed);
+        if failed {
+            self.attempt += 1;
+        }
+        self.trips_max = trips_max;
+        now.clone_into(&mut self.now);
+        self.notice();
+        self.label = InputLabel::Resume;
+        self.phase = Phase::Ready;
+    }
+
+    /// Another process took the run up: what had begun and is not answered has an unknown outcome.
+    fn recover(&mut self, plan: &Plan) {
+        if let Phase::Batch(batch) = &mut self.phase {
+            for call in batch.calls.iter_mut().filter(|call| call.stage == Stage::Executing) {
+                let once = call.tool.as_ref().is_none_or(|tool| tool.spec.effect == Effect::Once);
+                if once && call.approved.is_some() && plan.spec.on_undecided == OnUndecided::Ask {
+                    call.stage = Stage::Undecidable;
+                } else if once {
+                    call.stage = Stage::Ended(classify::synthetic(CallStatus::OutcomeUnknown));
+                }
+            }
+        }
+        let mut hidden = None;
+        self.watch_mut(|watch| {
+            if watch.stage == WatchStage::Running {
+                hidden = watch.current();
+                let error = Some("the process died while it ran; it is not run again".to_owned());
+                watch.stage = WatchStage::Done { prompt: None, error, duration_ms: 0 };
+            }
+        });
+        self.backstops_ran.extend(hidden);
+        for action in self.actions.iter_mut().filter(|action| action.stage == ActionStage::Attempting) {
+            action.stage = ActionStage::Lost;
+        }
+    }
+}
+
+fn denied(reason: &str) -> CallEnd {
+    CallEnd {
+        status: CallStatus::Denied,
+        result: Value::String(reason.to_owned()),
+        is_error: true,
+        refusal: None,
+        by_hook_edit: false,
+    }
+}
+
+fn completed(result: Value) -> CallEnd {
+    CallEnd { status: CallStatus::Completed, result, is_error: false, refusal: None, by_hook_edit: false }
+}
+
+fn too_many_trips(max: u32) -> String {
+    format!("the model still made calls on the last of {max} trips; resume with a higher trips_max to go on")
+}
+
+fn without_calls(reply: &Reply) -> Vec<crate::message::Block> {
+    let is_call = |block: &&crate::message::Block| !matches!(block.kind, crate::message::BlockKind::Call(_));
+    reply.blocks.iter().filter(is_call).cloned().collect()
+}

@@ -1,0 +1,170 @@
+//! What happens by itself: the state gives the next automatic event, or none.
+
+use crate::call::{CallEnd, CallStatus};
+use crate::event::EventKind;
+use crate::intervention::{InterventionKind, InterventionOutcome, Phase as Side};
+use crate::outcome::Outcome;
+use crate::plan::Plan;
+use crate::rules::{act, actions, backstop, budget, classify, output, refusal};
+use crate::state::{Batch, CallState, Gate, Phase, Stage, State};
+use crate::time::Timestamp;
+use crate::tool::Effect;
+
+type Failures = Vec<(String, String)>;
+
+/// The next automatic event. Failures of the author's functions are handed out beside it.
+pub(crate) fn follow(plan: &Plan, state: &State, at: Timestamp, failures: &mut Failures) -> Option<EventKind> {
+    if state.ended.is_some() {
+        return actions::follow(state, at);
+    }
+    if let Some((outcome, message)) = &state.stop {
+        return close(plan, state, *outcome, message, at, failures);
+    }
+    match &state.phase {
+        Phase::New | Phase::Ended => return None,
+        Phase::Final(outcome, message) => return Some(end(*outcome, message)),
+        _ => {}
+    }
+    if !state.parked() {
+        if let Some(message) = budget::exceeded(plan, state, at) {
+            return Some(EventKind::Stopped { outcome: Outcome::BudgetExceeded, message });
+        }
+    }
+    match &state.phase {
+        Phase::Before(watch) => backstop::intervene(plan, state, watch, Side::Before, 0, at).map(EventKind::Intervened),
+        Phase::Batch(batch) => follow_batch(plan, state, batch, at),
+        Phase::Gate(gate) => Some(follow_gate(plan, state, gate, at, failures)?),
+        Phase::New | Phase::Ready | Phase::Final(..) | Phase::Ended => None,
+    }
+}
+
+fn end(outcome: Outcome, message: &str) -> EventKind {
+    EventKind::Ended { outcome, message: message.to_owned(), data: None }
+}
+
+fn follow_batch(plan: &Plan, state: &State, batch: &Batch, at: Timestamp) -> Option<EventKind> {
+    if batch.calls.iter().any(|call| call.stage == Stage::Undecided) {
+        return None;
+    }
+    if let Some(call) = batch.calls.iter().find(|call| call.stage == Stage::Deferred) {
+        if plan.spec.live {
+            let message = format!("the call of `{}` was deferred, and a live session has nothing to resume", call.name);
+            return Some(EventKind::Stopped { outcome: Outcome::DeferUnsupported, message });
+        }
+        let expires_at = plan.spec.hold_ttl_ms.map(|ttl| at.plus_ms(ttl));
+        return Some(EventKind::Held { call: call.id.clone(), expires_at });
+    }
+    let running = batch.calls.iter().filter(|call| call.stage == Stage::Executing).count();
+    for call in batch.calls.iter().filter(|call| call.stage == Stage::Allowed) {
+        let staged = call.tool.as_ref().is_some_and(|tool| tool.spec.effect == Effect::Staged);
+        if staged {
+            return Some(actions::stage(plan, state, call));
+        }
+        if running < plan.spec.limits.calls_parallel_max as usize {
+            return Some(EventKind::Started { call: call.id.clone() });
+        }
+    }
+    let ended = batch.calls.iter().all(|call| call.end().is_some());
+    ended.then_some(EventKind::TripEnded { trip: batch.trip })
+}
+
+fn follow_gate(plan: &Plan, state: &State, gate: &Gate, at: Timestamp, failures: &mut Failures) -> Option<EventKind> {
+    if gate.watch.current().is_some() {
+        let fired = backstop::intervene(plan, state, &gate.watch, Side::After, gate.trip, at)?;
+        let sent = fired.outcome == InterventionOutcome::Sent;
+        let beside = if sent { prompts(plan, state, gate, at, true, failures) } else { None };
+        return Some(beside.unwrap_or(EventKind::Intervened(fired)));
+    }
+    if let Some(event) = prompts(plan, state, gate, at, false, failures) {
+        return Some(event);
+    }
+    Some(match output::read(plan, &gate.text) {
+        Ok(data) => EventKind::Ended { outcome: Outcome::Completed, message: String::new(), data },
+        Err(message) => end(Outcome::OutputInvalid, &message),
+    })
+}
+
+/// Refusals first, then `act_when_asked`; each is looked at once per answer, and a skip is recorded too.
+fn prompts(
+    plan: &Plan,
+    state: &State,
+    gate: &Gate,
+    at: Timestamp,
+    other_fired: bool,
+    failures: &mut Failures,
+) -> Option<EventKind> {
+    let mut other_fired = other_fired;
+    let mut refusal = None;
+    if !gate.seen.contains(&InterventionKind::ToolRefusal) {
+        refusal = refusal::intervene(plan, state, gate, at, other_fired, failures);
+        if refusal.as_ref().is_some_and(|it| it.outcome != InterventionOutcome::Sent) {
+            return refusal.map(EventKind::Intervened);
+        }
+        other_fired |= refusal.is_some();
+    }
+    if !gate.seen.contains(&InterventionKind::ActWhenAsked) {
+        let act = act::intervene(plan, state, gate, at, other_fired, failures);
+        if act.is_some() {
+            return act.map(EventKind::Intervened);
+        }
+    }
+    refusal.map(EventKind::Intervened)
+}
+
+/// A run that is to end closes its open calls first, then its trip, then itself.
+fn close(
+    plan: &Plan,
+    state: &State,
+    outcome: Outcome,
+    message: &str,
+    at: Timestamp,
+    failures: &mut Failures,
+) -> Option<EventKind> {
+    match &state.phase {
+        Phase::Batch(batch) => {
+            let Some(call) = batch.calls.iter().find(|call| call.end().is_none()) else {
+                return Some(EventKind::TripEnded { trip: batch.trip });
+            };
+            let executing = batch.calls.iter().any(|call| call.stage == Stage::Executing);
+            if executing && outcome == Outcome::Superseded {
+                return None;
+            }
+            Some(EventKind::Answered { call: call.id.clone(), end: closing(call, outcome), duration_ms: 0 })
+        }
+        Phase::Gate(gate) if outcome == Outcome::Cancelled => {
+            let skipped = cancelled_prompts(plan, state, gate, at, failures);
+            Some(skipped.unwrap_or_else(|| end(outcome, message)))
+        }
+        _ => Some(end(outcome, message)),
+    }
+}
+
+fn cancelled_prompts(
+    plan: &Plan,
+    state: &State,
+    gate: &Gate,
+    at: Timestamp,
+    failures: &mut Failures,
+) -> Option<EventKind> {
+    match prompts(plan, state, gate, at, false, failures)? {
+        EventKind::Intervened(mut due) if due.outcome == InterventionOutcome::Sent => {
+            due.outcome = InterventionOutcome::Skipped;
+            due.skipped = Some(crate::intervention::Skipped::Cancelled);
+            due.prompt = None;
+            Some(EventKind::Intervened(due))
+        }
+        other => Some(other),
+    }
+}
+
+fn closing(call: &CallState, outcome: Outcome) -> CallEnd {
+    let once = call.tool.as_ref().is_none_or(|tool| tool.spec.effect == Effect::Once);
+    let hidden = call.stage == Stage::Undecidable || (call.stage == Stage::Executing && once);
+    classify::synthetic(match outcome {
+        _ if hidden => CallStatus::OutcomeUnknown,
+        Outcome::Cancelled => CallStatus::Cancelled,
+        Outcome::Superseded => CallStatus::Superseded,
+        Outcome::Expired => CallStatus::Expired,
+        _ => CallStatus::NotRun,
+    })
+}

@@ -1,0 +1,167 @@
+//! What a run hands back: the same object for the library, the terminal and HTTP (`spec/contract.md`, 2.10).
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::call::CallRecord;
+use crate::hold::Hold;
+use crate::id::RunId;
+use crate::intervention::Intervention;
+use crate::message::Message;
+use crate::outcome::{Outcome, RunError, Status};
+use crate::plan::Prices;
+use crate::reply::Usage;
+use crate::rules::act;
+use crate::run::Run;
+use crate::state::{InputLabel, Refusal};
+use crate::time::Timestamp;
+
+/// Version of this object's form.
+pub const RESULT_VERSION: u32 = 1;
+
+/// What a run hands back.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunResult {
+    /// Open, parked or ended.
+    pub status: Status,
+    /// How it ended; `stopped_by_hook` while it is parked; nothing while it is open.
+    pub outcome: Option<Outcome>,
+    /// The provider's own word for why the last answer stopped.
+    pub finish_reason: String,
+    /// What went wrong, where something did.
+    pub error: Option<RunError>,
+    /// The text of the last answer.
+    pub text: String,
+    /// The reply is blank.
+    pub empty_reply: bool,
+    /// The validated structured output.
+    pub data: Option<Value>,
+    /// Every call that has ended.
+    pub tool_calls: Vec<CallRecord>,
+    /// The holds that wait.
+    pub deferred: Vec<Hold>,
+    /// Tokens of all model calls.
+    pub usage: Usage,
+    /// What they cost in US dollars; nothing without a price.
+    pub cost_usd: Option<f64>,
+    /// Model calls that were answered.
+    pub trips: u32,
+    /// The messages of the run; calls carry the model's own arguments.
+    pub transcript: Vec<Message>,
+    /// What the contract saw and did.
+    pub contract: ContractReport,
+    /// Names, versions and times.
+    pub report: RunReport,
+}
+
+/// What the contract saw and did (`spec/contract.md`, 3 and 5).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ContractReport {
+    /// The user asked for a change.
+    pub asked: bool,
+    /// A required tool completed (or all of them, where all are required).
+    pub acted: bool,
+    /// Options that were not met when the answer was accepted.
+    pub unmet: Vec<String>,
+    /// Refusals that no later success cleared.
+    pub refusals: Vec<Refusal>,
+    /// Every intervention, in order.
+    pub interventions: Vec<Intervention>,
+    /// What caused each trip.
+    pub input_labels: Vec<InputLabel>,
+}
+
+/// Names, versions and times of a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunReport {
+    /// The run.
+    pub run_id: RunId,
+    /// The agent.
+    pub agent: String,
+    /// Its version.
+    pub agent_version: String,
+    /// The hash of its plan.
+    pub config_version: String,
+    /// When it began.
+    pub started_at: Timestamp,
+    /// When it ended.
+    pub ended_at: Option<Timestamp>,
+    /// Milliseconds, time spent parked left out.
+    pub duration_ms: u64,
+    /// Version of this object's form.
+    pub schema_version: u32,
+}
+
+impl Run {
+    /// What the run hands back as it stands now.
+    pub fn result(&self) -> RunResult {
+        let state = self.state();
+        let status = self.status();
+        let ended = state.ended.as_ref();
+        let outcome = match status {
+            Status::Ended => ended.map(|it| it.outcome),
+            Status::Parked => Some(Outcome::StoppedByHook),
+            Status::Open => None,
+        };
+        let error = ended
+            .filter(|it| !matches!(it.outcome, Outcome::Completed))
+            .map(|it| RunError::of(it.outcome, it.message.clone()));
+        let mut tool_calls = state.records.clone();
+        tool_calls.extend(state.batch().into_iter().flat_map(|batch| &batch.calls).filter_map(|call| call.record()));
+        let cost = self.plan().spec.limits.prices;
+        RunResult {
+            status,
+            outcome,
+            finish_reason: state.finish_reason.clone(),
+            error,
+            empty_reply: status == Status::Ended && state.text.trim().is_empty(),
+            text: state.text.clone(),
+            data: ended.and_then(|it| it.data.clone()),
+            tool_calls,
+            deferred: self.holds(),
+            usage: state.usage,
+            cost_usd: cost.as_ref().map(|prices: &Prices| prices.cost_usd(&state.usage)),
+            trips: state.trips,
+            transcript: state.messages.clone(),
+            contract: self.contract_report(),
+            report: self.run_report(),
+        }
+    }
+
+    fn contract_report(&self) -> ContractReport {
+        let state = self.state();
+        let missing = act::missing(self.plan(), state).is_some();
+        let required = self.plan().spec.contract.act_when_asked.as_ref();
+        let met = required.is_some_and(|it| {
+            let done = |tool: &String| state.acted.contains(tool);
+            match it.require {
+                crate::contract::Require::Any => it.required_tools.iter().any(done),
+                crate::contract::Require::All => it.required_tools.iter().all(done),
+            }
+        });
+        let judged = state.ended.as_ref().is_some_and(|it| it.outcome == Outcome::Completed);
+        ContractReport {
+            asked: state.intent.is_some(),
+            acted: met,
+            unmet: if missing && judged { vec!["act_when_asked".to_owned()] } else { Vec::new() },
+            refusals: state.outstanding.clone(),
+            interventions: state.interventions.clone(),
+            input_labels: state.labels.clone(),
+        }
+    }
+
+    fn run_report(&self) -> RunReport {
+        let (plan, state) = (self.plan(), self.state());
+        let ended_at = state.ended.as_ref().map(|it| it.at);
+        RunReport {
+            run_id: state.opening.as_ref().map_or_else(|| "".into(), |it| it.run.clone()),
+            agent: plan.spec.agent.clone(),
+            agent_version: plan.spec.version.clone(),
+            config_version: plan.hash().to_owned(),
+            started_at: state.opened_at,
+            ended_at,
+            duration_ms: state.elapsed_ms(ended_at.unwrap_or(state.last_at)),
+            schema_version: RESULT_VERSION,
+        }
+    }
+}
