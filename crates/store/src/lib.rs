@@ -1,1 +1,26 @@
-//! Placeholder.
+//! Where runs are kept: the log of events, conversations, holds and configuration snapshots, behind small traits.
+//!
+//! ```text
+//! traits     what every backend promises        types, error   what goes in and comes out
+//! sqlite     one file, the embedded default     memory         nothing on disk
+//! secret     keys, signed states                folder         where the data lives
+//! ```
+//!
+//! The events of one step are one append, and an append is all or nothing. Whoever appends holds the run's lease; a
+//! lease that was taken over is refused by its fence. This is the only crate with SQL.
+
+mod error;
+mod traits;
+mod types;
+
+pub use error::{Busy, StoreError};
+pub use traits::{Configs, Conversations, Holds, Pending, RunLog, Store, Wire};
+pub use types::{
+    ConversationHead, HeadChange, HoldClosed, HoldCursor, HoldFilter, Lease, LeaseHolder, NewRun, OpenHold, PAGE_MAX,
+    RunCursor, RunFilter, RunHead, StoredRun, Turn, WireRecord,
+};
+
+/// A fresh id for a run: a time-ordered UUID.
+pub fn new_run_id() -> gesta_run::id::RunId {
+    gesta_run::id::RunId::new(uuid::Uuid::now_v7().to_string())
+}

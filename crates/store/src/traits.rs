@@ -1,0 +1,156 @@
+//! What a store promises, in five small traits: every backend keeps to them, and one conformance suite checks it.
+
+use std::future::Future;
+use std::pin::Pin;
+
+use gesta_run::event::Event;
+use gesta_run::id::{CallId, ConversationId, RunId};
+
+use crate::error::StoreError;
+use crate::types::{
+    ConversationHead, HeadChange, HoldClosed, HoldFilter, Lease, NewRun, OpenHold, RunFilter, RunHead, StoredRun, Turn,
+    WireRecord,
+};
+
+/// What a store answers with, some time later.
+pub type Pending<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
+
+/// The log of events: one for each run, appended to by whoever holds the run's lease.
+///
+/// A future that is dropped before it is ready may still take effect: read again by the run's id.
+pub trait RunLog: Send + Sync {
+    /// Opens a run, takes its conversation and stores its first events (none, where `first` is empty), all in one
+    /// transaction. The lease is the caller's.
+    ///
+    /// # Errors
+    /// [`StoreError::ConversationBusy`] when another run has the conversation; it says which and whether it is being
+    /// worked on, was left behind, is parked or may still go on, so that the caller can refuse, wait, take it up or
+    /// supersede it. [`StoreError::RunExists`] when the id was used before. Nothing has changed then.
+    fn open<'a>(&'a self, new: NewRun, first: &'a [Event]) -> Pending<'a, Lease>;
+
+    /// Appends the events of one step and what they change, in one transaction: all of it or nothing. `at` is how many
+    /// events the run has so far. The lease is renewed by the way, or given back ([`HeadChange::release`]).
+    ///
+    /// # Errors
+    /// [`StoreError::Fenced`] when the run was taken by someone else or the lease was given back, and
+    /// [`StoreError::Conflict`] when the run has not `at` events: stop, discard, tell whoever listens.
+    /// [`StoreError::HoldSettled`] when a hold that is to be closed was closed before: the first answer has won.
+    /// [`StoreError::CommitUnknown`] when nobody knows whether it was stored: load the run and look, never repeat it.
+    fn append<'a>(&'a self, lease: &'a Lease, at: u64, events: &'a [Event], change: HeadChange) -> Pending<'a, ()>;
+
+    /// Reads a run: its head and all its events.
+    ///
+    /// # Errors
+    /// [`StoreError::NoSuchRun`]; [`StoreError::DamagedEvents`] or [`StoreError::LogNewer`] when it can't be read.
+    fn load<'a>(&'a self, run: &'a RunId) -> Pending<'a, StoredRun>;
+
+    /// Reads a run's head alone.
+    ///
+    /// # Errors
+    /// [`StoreError::NoSuchRun`].
+    fn head<'a>(&'a self, run: &'a RunId) -> Pending<'a, RunHead>;
+
+    /// Takes a run that nobody works on, in whatever status, and raises its fence. Succeeds at once where the lease
+    /// was given back or the process that held it is gone, else when it has lapsed.
+    ///
+    /// # Errors
+    /// [`StoreError::Leased`] while someone works on it; [`StoreError::NoSuchRun`].
+    fn claim<'a>(&'a self, run: &'a RunId) -> Pending<'a, Lease>;
+
+    /// Keeps a lease for another while. To be called every `lease_renew_ms` while nothing is appended.
+    ///
+    /// # Errors
+    /// [`StoreError::Fenced`] when it is lost: stop, discard.
+    fn renew<'a>(&'a self, lease: &'a Lease) -> Pending<'a, ()>;
+
+    /// Gives a lease back, so that the run can be claimed at once. Giving back a lease that is lost does nothing.
+    ///
+    /// # Errors
+    /// Only those of the storage itself.
+    fn release<'a>(&'a self, lease: &'a Lease) -> Pending<'a, ()>;
+
+    /// Lists runs, the newest first.
+    ///
+    /// # Errors
+    /// Only those of the storage itself.
+    fn runs<'a>(&'a self, filter: &'a RunFilter) -> Pending<'a, Vec<RunHead>>;
+}
+
+/// Conversations and their history. Turns are added by [`RunLog::append`] alone.
+pub trait Conversations: Send + Sync {
+    /// The last `turns_max` turns, the oldest of them first. Empty for a conversation that nobody has begun.
+    ///
+    /// # Errors
+    /// [`StoreError::DamagedTurn`] when one can't be read.
+    fn history<'a>(&'a self, conversation: &'a ConversationId, turns_max: u32) -> Pending<'a, Vec<Turn>>;
+
+    /// One conversation's head.
+    ///
+    /// # Errors
+    /// Only those of the storage itself.
+    fn conversation<'a>(&'a self, conversation: &'a ConversationId) -> Pending<'a, Option<ConversationHead>>;
+
+    /// Lists conversations, those changed last first; at most [`crate::PAGE_MAX`].
+    ///
+    /// # Errors
+    /// Only those of the storage itself.
+    fn conversations(&self, limit: u32) -> Pending<'_, Vec<ConversationHead>>;
+
+    /// Erases everything of a conversation: history, runs, events, holds, captured exchanges. A run that is going on
+    /// there finds its lease gone. Returns whether there was anything.
+    ///
+    /// # Errors
+    /// Only those of the storage itself.
+    fn erase<'a>(&'a self, conversation: &'a ConversationId) -> Pending<'a, bool>;
+}
+
+/// Calls and actions that wait for someone. Written by [`RunLog::append`] alone.
+pub trait Holds: Send + Sync {
+    /// Lists the holds that wait, the oldest first.
+    ///
+    /// # Errors
+    /// Only those of the storage itself.
+    fn holds<'a>(&'a self, filter: &'a HoldFilter) -> Pending<'a, Vec<OpenHold>>;
+
+    /// How a hold was closed, where it was: what a second answer is told.
+    ///
+    /// # Errors
+    /// Only those of the storage itself.
+    fn hold_closed<'a>(&'a self, run: &'a RunId, call: &'a CallId) -> Pending<'a, Option<HoldClosed>>;
+}
+
+/// Snapshots of configuration, by hash: a parked run goes on with the one it was parked under
+/// (`spec/contract.md`, 7.5).
+pub trait Configs: Send + Sync {
+    /// Keeps a snapshot. Putting one that is there changes nothing.
+    ///
+    /// # Errors
+    /// Only those of the storage itself.
+    fn put_config<'a>(&'a self, hash: &'a str, json: &'a str) -> Pending<'a, ()>;
+
+    /// Reads a snapshot.
+    ///
+    /// # Errors
+    /// Only those of the storage itself.
+    fn config<'a>(&'a self, hash: &'a str) -> Pending<'a, Option<String>>;
+}
+
+/// The exact exchanges with a model, where their capture is on.
+pub trait Wire: Send + Sync {
+    /// Keeps one exchange of a run. It goes with the run when that is erased.
+    ///
+    /// # Errors
+    /// [`StoreError::NoSuchRun`].
+    fn put_wire<'a>(&'a self, run: &'a RunId, record: WireRecord) -> Pending<'a, ()>;
+
+    /// All exchanges of a run, in the order of their trips and attempts.
+    ///
+    /// # Errors
+    /// Only those of the storage itself.
+    fn wire<'a>(&'a self, run: &'a RunId) -> Pending<'a, Vec<WireRecord>>;
+}
+
+/// A whole store.
+pub trait Store: RunLog + Conversations + Holds + Configs + Wire {}
+
+impl<T: RunLog + Conversations + Holds + Configs + Wire + ?Sized> Store for T {}
