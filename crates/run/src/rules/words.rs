@@ -1,5 +1,7 @@
 //! The sentences that the machine itself says to a model.
 
+use std::fmt::Write as _;
+
 use crate::call::CallStatus;
 use crate::json;
 use crate::state::Refusal;
@@ -52,29 +54,25 @@ pub(crate) fn hook_edit_broke_schema(issues: &str) -> String {
     format!("The policy replaced the arguments of this call, and they do not fit the tool's schema: {issues}")
 }
 
-/// The default hint of `act_when_asked`: what was asked, what is missing, what to do, and the way out.
+/// The default hint of `act_when_asked`: what to do, what was asked, what is missing, and the way out.
 pub(crate) fn act_hint(missing: &[String], all: bool) -> String {
-    let tools = missing.join(", ");
-    let (noun, verb) = match (missing.len(), all) {
-        (1, _) => (format!("`{tools}`"), "Make that call now"),
-        (_, true) => (format!("each of {tools}"), "Make these calls now"),
-        (_, false) => (format!("one of {tools}"), "Make the call now"),
-    };
+    let tools = missing.join(if all { " and " } else { " or " });
     format!(
-        "The user asked for a change. Your reply speaks of it, but no call of {noun} has succeeded, so nothing has \
-         been changed. {verb} with what the user gave you, without asking for permission again. If it truly cannot \
-         be done, or a detail is missing, say so plainly and do not claim that it happened."
+        "Call {tools} now.\n\nThe user asked for a change. Your reply speaks of it, but no call of {tools} has \
+         succeeded, so nothing has been changed. Make the call with what the user gave you, without asking for \
+         permission again. If it truly cannot be done, or a detail is missing, say so plainly and do not claim that \
+         it happened."
     )
 }
 
 /// The default prompt about refused calls: one for all that are outstanding.
 pub(crate) fn refusal_prompt(refusals: &[Refusal]) -> String {
-    let mut out = String::from("A tool did not accept your call.\n");
+    let mut out = String::new();
     for Refusal { tool, reason } in refusals {
-        out.push_str(&format!("\n- `{tool}` refused, giving this reason: <reason>{}</reason>", clean(reason)));
+        let _ = writeln!(out, "{tool} did not accept your call: <reason>{}</reason>", clean(reason));
     }
     out.push_str(
-        "\n\nChoose a valid option and call the tool again. If no option fits, tell the user plainly what was refused \
+        "\nChoose a valid option and call the tool again. If no option fits, tell the user plainly what was refused \
          and why, and do not claim that it was done.",
     );
     out
