@@ -59,7 +59,7 @@ impl Script {
         let mut sections = Vec::new();
         let mut pieces: Vec<Cursor<'_>> = Vec::new();
         for line in &lines {
-            if line.head.starts_with('#') {
+            if line.head.is_empty() || line.head.starts_with('#') {
                 continue;
             }
             if let Some(heading) = Section::heading(line)? {

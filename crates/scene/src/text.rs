@@ -15,7 +15,7 @@ pub(crate) struct Line<'a> {
     pub(crate) block: Option<String>,
 }
 
-/// Splits a file into its margin lines. Indented lines that belong to no `|` are left out: they are what a run did.
+/// Splits a file into its margin lines, empty ones among them. Indented lines that belong to no `|` are left out: they are what a run did.
 /// In a scene the text under a line stands deeper than those (`text_indent_min`).
 pub(crate) fn margin_lines(source: &str, text_indent_min: usize) -> Vec<Line<'_>> {
     let lines: Vec<&str> = source.lines().collect();
@@ -25,7 +25,9 @@ pub(crate) fn margin_lines(source: &str, text_indent_min: usize) -> Vec<Line<'_>
         let line = lines[at].trim_end();
         let number = at + 1;
         at += 1;
-        if line.is_empty() || line.starts_with([' ', '\t']) {
+        let next = lines[at..].iter().find(|line| !line.trim().is_empty());
+        let inside = line.is_empty() && next.is_some_and(|next| next.starts_with([' ', '\t']));
+        if inside || line.starts_with([' ', '\t']) {
             continue;
         }
         let opened = if line.starts_with('#') { None } else { line.strip_suffix('|') };

@@ -1,0 +1,129 @@
+//! Compares a scene with what playing it gives, and shows the difference.
+
+use std::fmt;
+
+use crate::error::ReadError;
+use crate::play::Way;
+use crate::scene::Scene;
+
+/// Why a scene does not hold.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SceneError {
+    /// It cannot be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// What the run did is not what stands there.
+    #[error("{0}")]
+    Differs(Difference),
+}
+
+/// Where a scene and its playing part.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Difference {
+    /// The way of playing that showed it.
+    pub way: Way,
+    /// The scene as it is played: what `UPDATE_EXPECT=1` would write.
+    pub played: String,
+    /// The first line that differs, counted from 1.
+    pub line: usize,
+    text: String,
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.way {
+            Way::Plainly => writeln!(f, "the run does something else from line {} on:", self.line)?,
+            way => writeln!(f, "played another way ({way:?}), it differs from line {} on:", self.line)?,
+        }
+        f.write_str(&self.text)
+    }
+}
+
+/// Reads a scene and plays it in every way.
+///
+/// # Errors
+/// It cannot be read, or the run does something else than stands there: the difference, line by line.
+pub fn check(source: &str) -> Result<(), SceneError> {
+    let scene = Scene::read(source)?;
+    for way in Way::ALL {
+        let played = scene.play_as(way).text;
+        if played != source {
+            return Err(SceneError::Differs(difference(way, source, played)));
+        }
+    }
+    Ok(())
+}
+
+fn difference(way: Way, expected: &str, played: String) -> Difference {
+    let old: Vec<&str> = expected.lines().collect();
+    let new: Vec<&str> = played.lines().collect();
+    let same = old.iter().zip(&new).take_while(|(a, b)| a == b).count();
+    let text = compare(&old, &new);
+    Difference { way, line: same + 1, text, played }
+}
+
+/// Lines of context around a change.
+const AROUND: usize = 3;
+
+/// The lines that differ (`-` stands there, `+` was played), with a few of those around them.
+fn compare(old: &[&str], new: &[&str]) -> String {
+    let marked = diff(old, new);
+    let near = |at: usize| {
+        let from = at.saturating_sub(AROUND);
+        let to = (at + AROUND + 1).min(marked.len());
+        marked[from..to].iter().any(|(mark, _)| *mark != ' ')
+    };
+    let mut out = String::new();
+    let mut gap = false;
+    for (at, (mark, line)) in marked.iter().enumerate() {
+        if near(at) {
+            if std::mem::take(&mut gap) {
+                out.push_str("  ...\n");
+            }
+            out.push_str(&format!("{mark} {line}\n"));
+        } else {
+            gap = !out.is_empty();
+        }
+    }
+    out
+}
+
+/// A longest common subsequence, by the plain table: scenes are short.
+fn diff<'a>(old: &[&'a str], new: &[&'a str]) -> Vec<(char, &'a str)> {
+    let mut lengths = vec![vec![0_u32; new.len() + 1]; old.len() + 1];
+    for i in (0..old.len()).rev() {
+        for j in (0..new.len()).rev() {
+            lengths[i][j] =
+                if old[i] == new[j] { lengths[i + 1][j + 1] + 1 } else { lengths[i + 1][j].max(lengths[i][j + 1]) };
+        }
+    }
+    let (mut i, mut j) = (0, 0);
+    let mut marked = Vec::new();
+    while i < old.len() || j < new.len() {
+        if i < old.len() && j < new.len() && old[i] == new[j] {
+            marked.push((' ', old[i]));
+            i += 1;
+            j += 1;
+        } else if i < old.len() && (j == new.len() || lengths[i + 1][j] >= lengths[i][j + 1]) {
+            marked.push(('-', old[i]));
+            i += 1;
+        } else {
+            marked.push(('+', new[j]));
+            j += 1;
+        }
+    }
+    marked
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_difference_shows_both_sides_and_a_little_around() {
+        let old = ["a", "b", "c", "d", "e", "f", "g"];
+        let new = ["a", "b", "c", "d", "x", "f", "g"];
+        assert_eq!(compare(&old, &new), "  b\n  c\n  d\n- e\n+ x\n  f\n  g\n");
+    }
+}

@@ -1,0 +1,125 @@
+//! What a run did, in the words of the indented lines.
+
+use gesta_run::Run;
+use gesta_run::call::{CallEnd, CallStatus};
+use gesta_run::event::{Event, EventKind};
+use gesta_run::hold::HoldKind;
+use gesta_run::id::CallId;
+use gesta_run::intervention::{Intervention, InterventionKind, InterventionOutcome};
+use gesta_run::json::canonical;
+use gesta_run::plan::Plan;
+use gesta_run::want::{Effect, Want};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::text::write_word;
+use crate::world_print::said;
+
+/// What an event says that no line at the margin says.
+pub(crate) fn event(event: &Event, plan: &Plan) -> Vec<String> {
+    match &event.what {
+        EventKind::Replied { calls, .. } => {
+            calls.iter().filter_map(|call| call.end.as_ref().and_then(|end| closed(&call.id, end))).collect()
+        }
+        EventKind::Answered { call, end, .. } => closed(call, end).into_iter().collect(),
+        EventKind::Decided { call, ruling: Err(why) } => {
+            vec![said(&format!("has no decision about {}:", write_word(call.as_str())), why)]
+        }
+        EventKind::Staged { call, .. } => vec![format!("stages {}", write_word(call.as_str()))],
+        EventKind::Discarded { call, reason } => {
+            vec![said(&format!("discards {}:", write_word(call.as_str())), reason)]
+        }
+        EventKind::Intervened(it) => intervened(it).into_iter().collect(),
+        EventKind::FunctionFailed { function, error } => vec![said(&format!("notes that {function} failed:"), error)],
+        EventKind::Detected { backstop, error: Some(error), .. }
+        | EventKind::BackstopRan { backstop, error: Some(error), .. } => {
+            vec![said(&format!("notes that backstop {} failed:", name_of(plan, *backstop)), error)]
+        }
+        EventKind::Settled => vec!["can no longer go on".to_owned()],
+        _ => Vec::new(),
+    }
+}
+
+/// How a call was closed, unless it completed.
+fn closed(call: &CallId, end: &CallEnd) -> Option<String> {
+    if end.status == CallStatus::Completed {
+        return None;
+    }
+    let by = if end.by_hook_edit { ", by the hook's edit" } else { "" };
+    let head = format!("closes {} as {}{by}", write_word(call.as_str()), word(&end.status));
+    let text = match (&end.refusal, &end.result) {
+        (Some(reason), _) if end.status == CallStatus::Refused => reason.clone(),
+        (_, Value::String(text)) => text.clone(),
+        (_, Value::Null) => return Some(head),
+        (_, other) => canonical(other),
+    };
+    Some(said(&format!("{head}:"), &text))
+}
+
+fn intervened(it: &Intervention) -> Option<String> {
+    let kind = match (it.kind, &it.name) {
+        (InterventionKind::Backstop, Some(name)) => format!("backstop {name}"),
+        (kind, _) => word(&kind).replace('_', " "),
+    };
+    match it.outcome {
+        InterventionOutcome::Sent => {
+            let prompt = it.prompt.as_deref().unwrap_or("").lines().next().unwrap_or("");
+            Some(said(&format!("prompts the model ({kind}):"), prompt))
+        }
+        InterventionOutcome::Skipped => {
+            let why = it.skipped.map_or_else(|| "skipped".to_owned(), |why| word(&why));
+            Some(format!("does not prompt the model ({kind}): {why}"))
+        }
+        InterventionOutcome::NoPrompt => None,
+    }
+}
+
+/// What a want asks for.
+pub(crate) fn want(want: &Want, run: &Run, plan: &Plan) -> Vec<String> {
+    vec![match &want.effect {
+        Effect::Offer => "asks which tools there are".to_owned(),
+        Effect::CallModel if run.offered().is_none() => "asks the model, without tools".to_owned(),
+        Effect::CallModel => "asks the model".to_owned(),
+        Effect::Decide(call) => format!("asks whether {} may run", write_word(call.as_str())),
+        Effect::RunTool(call) => format!("runs {}", named(run, call)),
+        Effect::Detect(at) => format!("asks whether backstop {} is wanted", name_of(plan, *at)),
+        Effect::RunBackstop(at) => format!("runs backstop {}", name_of(plan, *at)),
+        Effect::Hold(call) => held(run, call),
+        Effect::Deliver => said("says:", run.reply_text()),
+        Effect::Perform(call) => format!("performs {}", named(run, call)),
+    }]
+}
+
+fn held(run: &Run, call: &CallId) -> String {
+    let holds = run.holds();
+    let Some(hold) = holds.iter().find(|hold| hold.id == *call) else { return format!("holds {call}") };
+    let what = if hold.kind == HoldKind::Action { "the action " } else { "" };
+    let arguments = canonical(&Value::Object(hold.arguments.clone()));
+    let head = format!("holds {what}{} {} {arguments}", write_word(call.as_str()), write_word(&hold.name));
+    match &hold.reason {
+        Some(reason) => said(&format!("{head}:"), reason),
+        None => head,
+    }
+}
+
+/// A call with its tool and the arguments it runs with.
+fn named(run: &Run, call: &CallId) -> String {
+    let head = write_word(call.as_str());
+    let found = run.call(call).map(|it| (it.name.as_str(), &it.arguments)).or_else(|| run.action(call));
+    found.map_or(head.clone(), |(tool, arguments)| {
+        format!("{head} {} {}", write_word(tool), canonical(&Value::Object(arguments.clone())))
+    })
+}
+
+fn name_of(plan: &Plan, at: usize) -> String {
+    plan.spec.contract.backstops.get(at).map_or_else(|| at.to_string(), |it| write_word(&it.name))
+}
+
+/// The word of a closed list as it stands on the wire.
+pub(crate) fn word<T: Serialize>(value: &T) -> String {
+    match serde_json::to_value(value) {
+        Ok(Value::String(word)) => word,
+        Ok(other) => other.to_string(),
+        Err(_) => String::new(),
+    }
+}
