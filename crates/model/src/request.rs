@@ -1,0 +1,95 @@
+//! The door of the crate: a request goes in, pieces of an answer come out.
+
+use std::pin::Pin;
+use std::sync::Arc;
+
+use futures_util::{Stream, StreamExt};
+use gesta_run::json::Object;
+use gesta_run::message::Message;
+use gesta_run::reply::{Delta, Fault, FaultKind, Reply, Usage};
+use gesta_run::tool::ToolList;
+use serde_json::Value;
+
+use crate::wire::Wire;
+
+/// What one model call is made of. Nothing of it outlives the call of [`Model::ask`].
+#[derive(Debug, Clone, Copy)]
+pub struct Request<'a> {
+    /// The model as its provider names it, without the provider's prefix.
+    pub model: &'a str,
+    /// The system text. Blank sends none.
+    pub system: &'a str,
+    /// Messages of earlier runs, without notices.
+    pub history: &'a [Message],
+    /// This run's transcript, which follows the history.
+    pub messages: &'a [Message],
+    /// The tools offered.
+    pub tools: &'a ToolList,
+    /// The schema of the final answer, where there is one.
+    pub output_schema: Option<&'a Value>,
+    /// Further settings (`temperature`, `max_tokens`, …), handed to the provider as they stand.
+    pub options: &'a Object,
+    /// Whether pieces are wanted as they arrive.
+    pub stream: bool,
+}
+
+impl<'a> Request<'a> {
+    /// All messages, in the order in which they are sent.
+    pub fn all(&self) -> impl DoubleEndedIterator<Item = &'a Message> + Clone + use<'a> {
+        self.history.iter().chain(self.messages)
+    }
+}
+
+/// What an answer is handed over in: any number of deltas, then one end.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Piece {
+    /// More of the answer, to be shown as it comes. A plain (not streamed) answer has none.
+    Delta(Delta),
+    /// The whole answer. The last piece.
+    Finished(Box<Reply>),
+}
+
+/// An answer as it arrives. It ends with [`Piece::Finished`] or with a fault; dropping it closes the connection.
+pub type Answer = Pin<Box<dyn Stream<Item = Result<Piece, Fault>> + Send>>;
+
+/// Something that answers: a provider over HTTP, a script, anything a host brings along.
+pub trait Model: Send + Sync {
+    /// Asks. The request is read before this returns, nothing is sent before the answer is polled; whatever goes wrong
+    /// is in the answer.
+    fn ask(&self, request: &Request<'_>) -> Answer;
+
+    /// Which protocol it speaks: `openai`, `anthropic`, `script`, or a word of the host's own.
+    fn protocol(&self) -> &str;
+
+    /// Whether it keeps to an output schema by itself. Where it does not, the caller says so in the system text
+    /// (`spec/contract.md`, 2.4).
+    fn supports_output_schema(&self) -> bool {
+        false
+    }
+
+    /// The same model, with its exchanges shown to `wire`. None where nothing goes over a wire.
+    fn captured(&self, wire: Wire) -> Option<Arc<dyn Model>> {
+        let _ = wire;
+        None
+    }
+}
+
+/// Waits for the end of an answer: not streaming is a fold over streaming.
+///
+/// # Errors
+/// The fault that the answer ended with.
+pub async fn whole(mut answer: Answer) -> Result<Reply, Fault> {
+    while let Some(piece) = answer.next().await {
+        if let Piece::Finished(reply) = piece? {
+            return Ok(*reply);
+        }
+    }
+    Err(Fault {
+        kind: FaultKind::CutShort,
+        message: "the answer stopped before its end".to_owned(),
+        retryable: true,
+        status: None,
+        retry_after_ms: None,
+        usage: Usage::default(),
+    })
+}

@@ -1,0 +1,86 @@
+//! Proxies from the environment: which one stands between us and a host, and the way through it.
+
+use std::io;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use http::Uri;
+use hyper_util::client::proxy::matcher::{Intercept, Matcher};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+/// The longest answer of a proxy to CONNECT, in bytes.
+const HEAD_BYTES_MAX: usize = 16 * 1024;
+
+/// Which proxy stands between us and a host.
+#[derive(Debug)]
+pub(crate) struct Proxies(Option<Matcher>);
+
+impl Proxies {
+    pub(crate) fn none() -> Self {
+        Self(None)
+    }
+
+    /// Reads `http_proxy`, `https_proxy`, `all_proxy` and `no_proxy`, in small or capital letters. `HTTP_PROXY` is
+    /// left out in a CGI process, where a client could set it by a header.
+    pub(crate) fn from_lookup(lookup: &dyn Fn(&str) -> Option<String>) -> Self {
+        let get = |small: &str, capital: &str| lookup(small).or_else(|| lookup(capital)).unwrap_or_default();
+        let in_cgi = lookup("REQUEST_METHOD").is_some();
+        let http = if in_cgi { lookup("http_proxy").unwrap_or_default() } else { get("http_proxy", "HTTP_PROXY") };
+        let https = get("https_proxy", "HTTPS_PROXY");
+        let all = get("all_proxy", "ALL_PROXY");
+        if http.is_empty() && https.is_empty() && all.is_empty() {
+            return Self(None);
+        }
+        let no = get("no_proxy", "NO_PROXY");
+        Self(Some(Matcher::builder().all(all).http(http).https(https).no(no).build()))
+    }
+
+    pub(crate) fn of(&self, uri: &Uri) -> Option<Intercept> {
+        self.0.as_ref()?.intercept(uri)
+    }
+}
+
+/// Asks the proxy for a tunnel.
+///
+/// # Errors
+/// A sentence that says what the proxy answered.
+pub(crate) async fn connect<T>(stream: &mut T, target: &str, auth: Option<&str>) -> Result<(), String>
+where
+    T: AsyncReadExt + AsyncWriteExt + Unpin,
+{
+    let mut head = format!("CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n");
+    if let Some(auth) = auth {
+        head.push_str(&format!("Proxy-Authorization: {auth}\r\n"));
+    }
+    head.push_str("\r\n");
+    let broke = |why: io::Error| format!("the connection broke: {why}");
+    stream.write_all(head.as_bytes()).await.map_err(broke)?;
+    stream.flush().await.map_err(broke)?;
+    let mut answer = Vec::with_capacity(256);
+    // Byte by byte: what follows the head belongs to the tunnel.
+    while !answer.ends_with(b"\r\n\r\n") {
+        if answer.len() > HEAD_BYTES_MAX {
+            return Err("its answer is too long".to_owned());
+        }
+        match stream.read_u8().await {
+            Ok(byte) => answer.push(byte),
+            Err(why) => return Err(broke(why)),
+        }
+    }
+    let line = answer.split(|byte| *byte == b'\r').next().unwrap_or_default();
+    let line = String::from_utf8_lossy(line);
+    match line.split(' ').nth(1) {
+        Some(status) if status.len() == 3 && status.starts_with('2') => Ok(()),
+        Some("407") => Err("it wants a name and a password in its address".to_owned()),
+        Some(status) => Err(format!("it answered {}", status.escape_default())),
+        None => Err("it speaks no HTTP".to_owned()),
+    }
+}
+
+/// The header that a name and password in the proxy's address lead to.
+pub(crate) fn auth_of(proxy: &Intercept) -> Option<String> {
+    if let Some(basic) = proxy.basic_auth() {
+        return basic.to_str().ok().map(str::to_owned);
+    }
+    proxy.raw_auth().map(|(user, password)| format!("Basic {}", STANDARD.encode(format!("{user}:{password}"))))
+}
