@@ -318,7 +318,13 @@ fn reply_pieces(reply: &Reply) -> Vec<String> {
         }
     }
     if reply.finish == Finish::Length && reply.finish_reason.is_empty() {
-        pieces.push("cut off".to_owned());
+        match reply.blocks.last() {
+            Some(Block { kind: BlockKind::Text(text), raw: None }) => {
+                pieces.pop();
+                pieces.push(plain("cut off:", text));
+            }
+            _ => pieces.push("cut off".to_owned()),
+        }
     } else if reply.finish != usual_finish(reply) || !reply.finish_reason.is_empty() {
         let word = FINISHES.iter().find(|(_, finish)| *finish == reply.finish).map_or("other", |(word, _)| word);
         let line = format!("finishes {word}");
@@ -338,6 +344,10 @@ fn call_piece(id: &str, name: &str, arguments: &str) -> String {
     let odd = |c: char| c.is_control();
     if arguments.is_empty() {
         return head;
+    }
+    let under = plain(&head, arguments);
+    if under.contains("|\n") {
+        return under;
     }
     let edge = arguments.trim() != arguments || arguments.starts_with('\\') || arguments.ends_with('|');
     if edge || arguments.contains(odd) {

@@ -198,9 +198,19 @@ fn tool(call: &CallId, end: &CallEnd) -> Vec<World> {
         CallStatus::TimedOut => Answer::TimedOut,
         CallStatus::OutcomeUnknown => Answer::Unknown,
         _ if end.is_error => Answer::Error(text()),
-        _ => Answer::Ok(end.result.clone()),
+        _ => Answer::Ok(uncut(&end.result).unwrap_or_else(|| end.result.clone())),
     };
     vec![World::Tool { call: call.to_string(), answer }]
+}
+
+/// Of a result that was cut only the beginning is known: one as long as the whole is cut to the same.
+fn uncut(result: &Value) -> Option<Value> {
+    let (kept, note) = result.as_str()?.rsplit_once("\n[cut: the result had ")?;
+    let (bytes, max) = note.strip_suffix(']')?.split_once(" bytes, the limit is ")?;
+    let (bytes, max): (usize, usize) = (bytes.parse().ok()?, max.parse().ok()?);
+    let over_the_edge = if kept.len() < max { "\u{1f642}" } else { "" };
+    let rest = bytes.checked_sub(kept.len() + over_the_edge.len()).filter(|rest| *rest < 1 << 20)?;
+    Some(Value::from(format!("{kept}{over_the_edge}{}", "x".repeat(rest))))
 }
 
 /// Plays one line against a run of its own.

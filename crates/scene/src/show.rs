@@ -143,7 +143,8 @@ fn block(block: &Block) -> String {
         BlockKind::Text(text) => said("assistant:", text),
         BlockKind::Thinking(text) => said("assistant thinks:", text),
         BlockKind::Call(call) => {
-            format!("assistant calls {} {} {}", write_word(call.id.as_str()), write_word(&call.name), call.arguments)
+            let head = format!("assistant calls {} {}", write_word(call.id.as_str()), write_word(&call.name));
+            said(&head, &call.arguments)
         }
         BlockKind::Other => "assistant: (a block of its provider)".to_owned(),
     }

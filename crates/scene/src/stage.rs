@@ -237,7 +237,12 @@ impl Stage {
         match it.run.outcome() {
             Some(outcome) if it.run.wants().is_empty() => {
                 if !std::mem::replace(&mut it.ended, true) {
-                    let error = it.run.result().error.map(|error| error.message).filter(|text| !text.is_empty());
+                    let error = it
+                        .run
+                        .result()
+                        .error
+                        .map(|error| error.message)
+                        .filter(|text| !text.is_empty() && text != outcome.as_str());
                     let head = format!("ends: {}", outcome.as_str());
                     lines.push(error.map_or(head.clone(), |text| world_print::said(&format!("{head}:"), &text)));
                 }

@@ -27,7 +27,7 @@ fn every_scene_holds_in_every_way() {
     let mut paths = Vec::new();
     scenes(&root(), &mut paths);
     assert!(!paths.is_empty(), "there are scenes");
-    let update = std::env::var_os("UPDATE_EXPECT").is_some();
+    let update = std::env::var_os("UPDATE_EXPECT").is_some_and(|it| it == "1");
     let mut failures = Vec::new();
     for path in paths {
         let source = std::fs::read_to_string(&path).expect("a scene can be read");
@@ -51,7 +51,7 @@ fn other_dice_cut_the_answers_elsewhere_and_nothing_changes() {
         let source = std::fs::read_to_string(&path).expect("a scene can be read");
         let Ok(scene) = Scene::read(&source) else { continue };
         for seed in 0..4 {
-            assert_eq!(scene.play_as(Way::Cut(seed)).text, source, "{} with seed {seed}", path.display());
+            assert_eq!(scene.play_as(Way::Cut(seed)).text, scene.play().text, "{} with seed {seed}", path.display());
         }
     }
 }
