@@ -1,5 +1,6 @@
 //! Speaks to models: one streaming trait, the provider adapters, their transport, the scripted model.
 
+pub mod anthropic;
 mod check;
 mod dialect;
 mod draft;
