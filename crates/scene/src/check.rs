@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use gesta_run::plan::PlanSpec;
+
 use crate::error::ReadError;
 use crate::play::Way;
 use crate::scene::Scene;
@@ -45,7 +47,18 @@ impl fmt::Display for Difference {
 /// # Errors
 /// It cannot be read, or the run does something else than stands there: the difference, line by line.
 pub fn check(source: &str) -> Result<(), SceneError> {
-    let scene = Scene::read(source)?;
+    compare_ways(&Scene::read(source)?, source)
+}
+
+/// Reads a scene of an agent whose plan is known, and plays it in every way ([`Scene::read_for`]).
+///
+/// # Errors
+/// As [`check`].
+pub fn check_for(source: &str, plan: &PlanSpec) -> Result<(), SceneError> {
+    compare_ways(&Scene::read_for(source, plan)?, source)
+}
+
+fn compare_ways(scene: &Scene, source: &str) -> Result<(), SceneError> {
     for way in Way::ALL {
         let played = scene.play_as(way).text;
         if played != source {

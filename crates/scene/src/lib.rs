@@ -33,7 +33,7 @@ mod world_print;
 mod world_read;
 
 pub use answer::{ModelAnswer, ServerFaults};
-pub use check::{Difference, SceneError, check};
+pub use check::{Difference, SceneError, check, check_for};
 pub use error::ReadError;
 pub use from_log::from_log;
 pub use play::{Played, Way};

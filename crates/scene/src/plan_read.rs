@@ -77,6 +77,11 @@ pub(crate) const CLAUSES: [&str; 43] = [
 ];
 
 impl PlanClauses {
+    /// The clauses of a plan that is known.
+    pub(crate) fn of(plan: &PlanSpec) -> Self {
+        Self { spec: plan.clone(), hook: Some(plan.hook), no_other_tools: true, ..Self::default() }
+    }
+
     /// Takes one clause.
     pub(crate) fn clause(&mut self, mut line: Cursor<'_>) -> Read<()> {
         let known = self.tools(&mut line)?

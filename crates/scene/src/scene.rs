@@ -30,20 +30,36 @@ impl Scene {
     /// # Errors
     /// A line that cannot be read, with its number and the nearest known word.
     pub fn read(source: &str) -> Result<Self, ReadError> {
-        let lines = margin_lines(source, TEXT_INDENT / 2 + 1);
         let mut scene = Self { items: Vec::new(), clauses: PlanClauses::default() };
+        scene.take_all(source)?;
+        scene.complete_plan();
+        Ok(scene)
+    }
+
+    /// Reads a scene of an agent whose plan is known: its clauses change that plan, and no tool exists but the plan's.
+    ///
+    /// # Errors
+    /// As [`Scene::read`].
+    pub fn read_for(source: &str, plan: &PlanSpec) -> Result<Self, ReadError> {
+        let mut scene = Self { items: Vec::new(), clauses: PlanClauses::of(plan) };
+        scene.take_all(source)?;
+        scene.complete_plan();
+        Ok(scene)
+    }
+
+    fn take_all(&mut self, source: &str) -> Result<(), ReadError> {
+        let lines = margin_lines(source, TEXT_INDENT / 2 + 1);
         let mut at = 0;
         while at < lines.len() {
             let taken = 1 + lines[at + 1..].iter().take_while(|line| line.head.starts_with("and:")).count();
-            scene.take(&lines[at..at + taken])?;
+            self.take(&lines[at..at + taken])?;
             at += taken;
         }
-        while matches!(scene.items.last(), Some(Item::Blank)) {
-            scene.items.pop();
+        while matches!(self.items.last(), Some(Item::Blank)) {
+            self.items.pop();
         }
-        scene.clauses = std::mem::take(&mut scene.clauses).close();
-        scene.complete_plan();
-        Ok(scene)
+        self.clauses = std::mem::take(&mut self.clauses).close();
+        Ok(())
     }
 
     /// Takes a line and those that continue it.

@@ -51,7 +51,8 @@ fn fields(record: &impl serde::Serialize, names: &[&str]) -> String {
         let text = canonical(field);
         let usual = USUAL.iter().any(|(usual, value)| usual == name && *value == text);
         let empty = field.is_null() && *name != "result" || *field == Value::Array(Vec::new());
-        if !usual && !empty && !(field == 0 && USAGE.contains(name)) {
+        let zero = field == 0 && USAGE.contains(name);
+        if !(usual || empty || zero) {
             line.push(format!("{name} {text}"));
         }
     }

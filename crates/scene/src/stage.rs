@@ -142,7 +142,11 @@ impl Stage {
             now: line.now.clone().unwrap_or_else(|| self.now_text()),
         };
         self.tracks.push(Track::of(Run::new(self.plan.clone())));
-        self.feed(number - 1, InputKind::Opened(opening), false)
+        let step = self.feed(number - 1, InputKind::Opened(opening), false);
+        if step.refused.is_some() {
+            self.tracks.pop();
+        }
+        step
     }
 
     /// The run that a line about this call is for: the latest that knows the call.

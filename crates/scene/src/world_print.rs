@@ -205,6 +205,6 @@ fn outside(what: &Outside) -> String {
 /// A length of time in the largest unit that is exact.
 pub(crate) fn duration(ms: u64) -> String {
     let units = [("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1_000)];
-    let fits = units.iter().find(|(_, unit)| ms > 0 && ms % unit == 0);
+    let fits = units.iter().find(|(_, unit)| ms > 0 && ms.is_multiple_of(*unit));
     fits.map_or_else(|| format!("{ms} ms"), |(word, unit)| format!("{} {word}", ms / unit))
 }

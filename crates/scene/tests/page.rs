@@ -68,3 +68,13 @@ fn an_error_names_the_line_and_the_nearest_word() {
         assert_eq!(Scene::read(source).expect_err(source).to_string(), error);
     }
 }
+
+#[test]
+fn a_scene_of_an_agent_is_played_under_its_plan() {
+    let own =
+        Scene::read("plan: tool find {\"q\":\"string\"}, reads only\nplan: hook on\n").expect("it is well formed");
+    let source = "user: Find it\n    asks the model\nmodel: calls c1 find {\"q\":1}\n    closes c1 as invalid_arguments: \
+                  The arguments do not fit the tool's schema: /q: 1 is not of type \"string\"\n    asks the model\n";
+    assert_eq!(gesta_scene::check_for(source, own.plan_spec()), Ok(()));
+    assert!(gesta_scene::check(source).is_err());
+}
