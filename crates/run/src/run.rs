@@ -264,6 +264,11 @@ impl Run {
         self.state.trips
     }
 
+    /// What causes the trip that comes next.
+    pub fn next_label(&self) -> crate::state::InputLabel {
+        self.state.label
+    }
+
     /// A call of the answer that is being worked on.
     pub fn call(&self, id: &CallId) -> Option<&CallState> {
         self.state.call(id)
