@@ -9,11 +9,23 @@
 //! The events of one step are one append, and an append is all or nothing. Whoever appends holds the run's lease; a
 //! lease that was taken over is refused by its fence. This is the only crate with SQL.
 
+mod clock;
+mod codec;
 mod error;
+mod folder;
+mod memory;
+mod place;
+mod secret;
+mod sqlite;
 mod traits;
 mod types;
 
+pub use clock::Clock;
 pub use error::{Busy, StoreError};
+pub use folder::data_folder;
+pub use memory::{Memory, RUNS_KEPT_MAX};
+pub use secret::{KEY_BYTES_MIN, SecretError, Secrets};
+pub use sqlite::{FILE_NAME, Sqlite, StoreOptions};
 pub use traits::{Configs, Conversations, Holds, Pending, RunLog, Store, Wire};
 pub use types::{
     ConversationHead, HeadChange, HoldClosed, HoldCursor, HoldFilter, Lease, LeaseHolder, NewRun, OpenHold, PAGE_MAX,

@@ -8,6 +8,8 @@ use gesta_run::outcome::{Outcome, Status};
 use gesta_run::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::error::Busy;
+
 /// A run that is to be opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewRun {
@@ -60,6 +62,21 @@ impl RunHead {
     /// Where a listing goes on after this run.
     pub fn cursor(&self) -> RunCursor {
         RunCursor { started_at: self.started_at, run: self.run.clone() }
+    }
+
+    /// Whether a lease is still the one that counts.
+    pub(crate) fn is_held_by(&self, lease: &Lease) -> bool {
+        self.fence == lease.fence && self.held_by.as_ref().is_some_and(|holder| holder.owner == lease.owner)
+    }
+
+    /// How it has its conversation. A lease that lapsed, or whose owner is gone, is none.
+    pub(crate) fn busy(&self, now: Timestamp, is_gone: impl Fn(&str) -> bool) -> Busy {
+        match (self.status, &self.held_by) {
+            (_, Some(holder)) if holder.until > now && !is_gone(&holder.owner) => Busy::Open,
+            (Status::Open, _) => Busy::Left,
+            (Status::Parked, _) => Busy::Parked,
+            (Status::Ended, _) => Busy::CanGoOn,
+        }
     }
 }
 
@@ -196,6 +213,18 @@ pub struct RunFilter {
     pub after: Option<RunCursor>,
 }
 
+impl RunFilter {
+    pub(crate) fn matches(&self, head: &RunHead) -> bool {
+        self.agent.as_ref().is_none_or(|it| *it == head.agent)
+            && self.status.is_none_or(|it| it == head.status)
+            && self.closed.is_none_or(|it| it == head.closed)
+            && (self.conversation.is_none() || self.conversation == head.conversation)
+            && (self.contact.is_none() || self.contact == head.contact)
+            && self.since.is_none_or(|it| it <= head.started_at)
+            && self.after.as_ref().is_none_or(|it| head.cursor() < *it)
+    }
+}
+
 /// The most that one listing returns.
 pub const PAGE_MAX: u32 = 1_000;
 
@@ -231,6 +260,18 @@ pub struct HoldFilter {
     pub limit: u32,
     /// Only those that come after this one: younger, as the oldest come first.
     pub after: Option<HoldCursor>,
+}
+
+impl HoldFilter {
+    pub(crate) fn matches(&self, open: &OpenHold) -> bool {
+        self.agent.as_ref().is_none_or(|it| *it == open.agent)
+            && self.run.as_ref().is_none_or(|it| *it == open.hold.binding.run_id)
+            && self.tool.as_ref().is_none_or(|it| *it == open.hold.name)
+            && (self.contact.is_none() || self.contact == open.contact)
+            && self.kind.is_none_or(|it| it == open.hold.kind)
+            && self.opened_before.is_none_or(|it| open.opened_at < it)
+            && self.after.as_ref().is_none_or(|it| open.cursor() > *it)
+    }
 }
 
 /// A place in the list of holds.

@@ -1,0 +1,207 @@
+//! The event log in SQLite.
+
+use gesta_run::event::Event;
+use gesta_run::hold::{Hold, HoldState};
+use gesta_run::id::{ContactId, ConversationId, RunId};
+use gesta_run::outcome::{Outcome, Status};
+use gesta_run::time::Timestamp;
+use rusqlite::types::Value as Cell;
+use rusqlite::{params, params_from_iter};
+
+use super::rows::{self, word};
+use super::steps::{self, Append, Batch, HoldClosedRow, HoldRow, Open, TurnRow, number};
+use super::{Sqlite, statements as sql};
+use crate::codec;
+use crate::error::StoreError;
+use crate::traits::{Pending, RunLog};
+use crate::types::{HeadChange, HoldClosed, Lease, NewRun, RunFilter, RunHead, StoredRun, page};
+
+impl RunLog for Sqlite {
+    fn open<'a>(&'a self, new: NewRun, first: &'a [Event]) -> Pending<'a, Lease> {
+        let (now, until) = self.lease_times();
+        let bucket = self.tenant.bucket_of_run(new.conversation.as_ref(), new.contact.as_ref());
+        Box::pin(async move {
+            let first = batch(&new.run, 0, first)?;
+            let owners = self.owners();
+            let lease = Lease {
+                run: new.run.clone(),
+                conversation: new.conversation.clone(),
+                bucket,
+                owner: owners.id().to_owned(),
+                fence: 1,
+                until,
+            };
+            let tenant = self.tenant.as_str().to_owned();
+            let NewRun { run, agent, conversation, contact, config, at } = new;
+            let open = Open { tenant, bucket, run, agent, conversation, contact, config, at, until, first };
+            self.writer()?.write(move |connection| open.perform(connection, &owners, now)).await?;
+            Ok(lease)
+        })
+    }
+
+    fn append<'a>(&'a self, lease: &'a Lease, at: u64, events: &'a [Event], change: HeadChange) -> Pending<'a, ()> {
+        let (now, until) = self.lease_times();
+        Box::pin(async move {
+            let append = append(self.tenant.as_str(), lease, at, events, &change, until)?;
+            self.writer()?.write(move |connection| append.perform(connection, now)).await
+        })
+    }
+
+    fn load<'a>(&'a self, run: &'a RunId) -> Pending<'a, StoredRun> {
+        let (run, tenant) = (run.clone(), self.tenant.clone());
+        Box::pin(async move {
+            let read = move |connection: &rusqlite::Connection| {
+                let found = rows::run_by_id(connection, tenant.as_str(), &run)?;
+                let events = rows::events(connection, tenant.as_str(), &found)?;
+                Ok(StoredRun { head: found.head, events })
+            };
+            self.readers().read(read).await
+        })
+    }
+
+    fn head<'a>(&'a self, run: &'a RunId) -> Pending<'a, RunHead> {
+        let (run, tenant) = (run.clone(), self.tenant.clone());
+        Box::pin(async move {
+            let read = move |connection: &rusqlite::Connection| rows::run_by_id(connection, tenant.as_str(), &run);
+            Ok(self.readers().read(read).await?.head)
+        })
+    }
+
+    fn claim<'a>(&'a self, run: &'a RunId) -> Pending<'a, Lease> {
+        let (now, until) = self.lease_times();
+        Box::pin(async move {
+            let (owners, tenant, id) = (self.owners(), self.tenant.clone(), run.clone());
+            // Who is gone is found out before the transaction; the claim itself checks that it is still the same one.
+            let find = move |connection: &rusqlite::Connection| {
+                let found = rows::bucket_of(connection, tenant.as_str(), &id)?;
+                let (bucket, owner) = found.ok_or(StoreError::NoSuchRun { run: id })?;
+                Ok((bucket, owner.filter(|owner| owners.is_gone(owner))))
+            };
+            let (bucket, gone) = self.readers().read(find).await?;
+            let (owners, tenant, id) = (self.owners(), self.tenant.clone(), run.clone());
+            let owner = owners.id().to_owned();
+            let claim = move |connection: &rusqlite::Connection| {
+                let key = (bucket, tenant.as_str(), &id);
+                steps::claim(connection, key, &owners, gone.as_deref(), (now, until))
+            };
+            let (fence, conversation) = self.writer()?.write(claim).await?;
+            Ok(Lease { run: run.clone(), conversation, bucket, owner, fence, until })
+        })
+    }
+
+    fn renew<'a>(&'a self, lease: &'a Lease) -> Pending<'a, ()> {
+        let (_, until) = self.lease_times();
+        let (lease, tenant) = (lease.clone(), self.tenant.clone());
+        Box::pin(async move {
+            let renew = move |connection: &rusqlite::Connection| {
+                let Lease { bucket, run, fence, owner, .. } = &lease;
+                let key = params![bucket, tenant.as_str(), run.as_str(), number(*fence), owner, until.0];
+                match connection.prepare_cached(sql::RUN_RENEW)?.execute(key)? {
+                    0 => Err(StoreError::Fenced { run: run.clone() }.into()),
+                    _ => Ok(()),
+                }
+            };
+            self.writer()?.write(renew).await
+        })
+    }
+
+    fn release<'a>(&'a self, lease: &'a Lease) -> Pending<'a, ()> {
+        let (lease, tenant) = (lease.clone(), self.tenant.clone());
+        Box::pin(async move {
+            let release = move |connection: &rusqlite::Connection| {
+                let Lease { bucket, run, fence, owner, .. } = &lease;
+                let key = params![bucket, tenant.as_str(), run.as_str(), number(*fence), owner];
+                connection.prepare_cached(sql::RUN_RELEASE)?.execute(key)?;
+                Ok(())
+            };
+            self.writer()?.write(release).await
+        })
+    }
+
+    fn runs<'a>(&'a self, filter: &'a RunFilter) -> Pending<'a, Vec<RunHead>> {
+        Box::pin(async move {
+            let tenant = Cell::from(self.tenant.as_str().to_owned());
+            let (statement, mut cells) = match &filter.conversation {
+                Some(it) => {
+                    let bucket = Cell::from(i64::from(self.tenant.bucket_of(it)));
+                    (sql::RUNS_OF_CONVERSATION, vec![bucket, tenant, Cell::from(it.as_str().to_owned())])
+                }
+                None => (sql::RUNS, vec![tenant]),
+            };
+            cells.extend(filter_cells(filter)?);
+            let read = move |connection: &rusqlite::Connection| {
+                let mut statement = connection.prepare_cached(statement)?;
+                let mut rows = statement.query(params_from_iter(cells))?;
+                let mut heads = Vec::new();
+                while let Some(row) = rows.next()? {
+                    heads.push(rows::run(row)?.head);
+                }
+                Ok(heads)
+            };
+            self.readers().read(read).await
+        })
+    }
+}
+
+fn filter_cells(filter: &RunFilter) -> Result<[Cell; 8], StoreError> {
+    let after = filter.after.as_ref();
+    Ok([
+        filter.agent.clone().into(),
+        filter.status.as_ref().map(word::<Status>).transpose()?.into(),
+        filter.closed.into(),
+        filter.contact.as_ref().map(|it| ContactId::as_str(it).to_owned()).into(),
+        filter.since.map(|it| it.0).into(),
+        after.map(|it| it.started_at.0).into(),
+        after.map(|it| it.run.as_str().to_owned()).into(),
+        i64::from(page(filter.limit)).into(),
+    ])
+}
+
+fn batch(run: &RunId, at: u64, events: &[Event]) -> Result<Batch, StoreError> {
+    let body = if events.is_empty() { String::new() } else { codec::write_events(run, events)? };
+    Ok(Batch { position: number(at), number: number(events.len() as u64), body })
+}
+
+fn append(
+    tenant: &str,
+    lease: &Lease,
+    at: u64,
+    events: &[Event],
+    change: &HeadChange,
+    until: Timestamp,
+) -> Result<Append, StoreError> {
+    let run = &lease.run;
+    let conversation: Option<&ConversationId> = lease.conversation.as_ref();
+    Ok(Append {
+        tenant: tenant.to_owned(),
+        lease: lease.clone(),
+        batch: batch(run, at, events)?,
+        status: word(&change.status)?,
+        ended: change.status == Status::Ended,
+        outcome: change.outcome.map(Outcome::as_str),
+        closed: change.closed,
+        updated_at: events.last().map(|event| event.at),
+        until: (!change.release).then_some(until),
+        frees: change.frees_conversation(),
+        holds: change.holds.iter().map(|hold| hold_row(run, hold)).collect::<Result<_, _>>()?,
+        holds_closed: change.holds_closed.iter().map(|closed| closed_row(run, closed)).collect::<Result<_, _>>()?,
+        turn: change.turn.as_ref().filter(|_| conversation.is_some()).map(|turn| TurnRow::of(run, turn)).transpose()?,
+    })
+}
+
+fn hold_row(run: &RunId, hold: &Hold) -> Result<HoldRow, StoreError> {
+    Ok(HoldRow {
+        call: hold.id.as_str().to_owned(),
+        tool: hold.name.clone(),
+        kind: word(&hold.kind)?,
+        state: word(&hold.state)?,
+        undecided: hold.state == HoldState::Undecided,
+        body: codec::write(hold).map_err(|reason| StoreError::Unwritable { run: run.clone(), reason })?,
+    })
+}
+
+fn closed_row(run: &RunId, closed: &HoldClosed) -> Result<HoldClosedRow, StoreError> {
+    let answer = closed.answer.as_ref().map(codec::write).transpose();
+    let answer = answer.map_err(|reason| StoreError::Unwritable { run: run.clone(), reason })?;
+    Ok(HoldClosedRow { call: closed.call.clone(), at: closed.at, answer })
+}

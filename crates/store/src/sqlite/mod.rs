@@ -1,0 +1,145 @@
+//! The embedded store: one SQLite file in the data folder, written by one thread, read by a few connections.
+
+mod failure;
+mod log;
+mod open;
+mod owners;
+mod reader;
+mod rows;
+mod schema;
+mod statements;
+mod steps;
+mod talks;
+mod writer;
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use gesta_run::time::Timestamp;
+use tokio::sync::oneshot;
+
+pub(crate) use failure::of_io;
+use owners::Owners;
+use reader::Readers;
+use writer::Writer;
+
+use crate::clock::Clock;
+use crate::error::StoreError;
+use crate::folder::make_private;
+use crate::place::{TENANT_LOCAL, Tenant};
+
+/// The file's name in the data folder.
+pub const FILE_NAME: &str = "gesta.db";
+
+/// How a store is opened.
+#[derive(Debug, Clone)]
+pub struct StoreOptions {
+    /// How long a lease holds without being renewed, in milliseconds. Other processes wait so long for a run whose
+    /// owner hangs; one whose owner is gone is free at once.
+    pub lease_ttl_ms: u64,
+    /// How long to wait for another process that is writing, in milliseconds.
+    pub lock_wait_ms: u64,
+    /// The size that the file may reach, in bytes; then it is full, as a disk would be. None by default.
+    pub bytes_max: Option<u64>,
+    /// What leases go by.
+    pub clock: Clock,
+}
+
+impl Default for StoreOptions {
+    fn default() -> Self {
+        Self { lease_ttl_ms: 30_000, lock_wait_ms: 10_000, bytes_max: None, clock: Clock::system() }
+    }
+}
+
+/// A store in one SQLite file. Cheap to clone; all clones share one writing thread. Several processes may have the
+/// same folder open.
+#[derive(Debug, Clone)]
+pub struct Sqlite {
+    shared: Arc<Shared>,
+    tenant: Tenant,
+}
+
+#[derive(Debug)]
+struct Shared {
+    path: PathBuf,
+    options: StoreOptions,
+    owners: Arc<Owners>,
+    readers: Readers,
+    /// Taken out when the store is closed.
+    writer: Mutex<Option<Writer>>,
+    ended: Mutex<Option<oneshot::Receiver<()>>>,
+}
+
+impl Sqlite {
+    /// Opens the store in a data folder, which is made where it is not there, without blocking the caller's thread.
+    ///
+    /// # Errors
+    /// As [`Self::open_blocking`].
+    pub async fn open(folder: impl Into<PathBuf>, options: StoreOptions) -> Result<Self, StoreError> {
+        let folder = folder.into();
+        let path = folder.join(FILE_NAME);
+        let task = tokio::task::spawn_blocking(move || Self::open_blocking(&folder, options));
+        task.await.unwrap_or(Err(StoreError::Closed { path }))
+    }
+
+    /// Opens the store in a data folder, which is made where it is not there. For programs that have not begun to be
+    /// async yet.
+    ///
+    /// # Errors
+    /// [`StoreError::Foreign`], [`StoreError::Newer`] and [`StoreError::Damaged`] leave the file as it was;
+    /// [`StoreError::Folder`], [`StoreError::NoPermission`], [`StoreError::ReadOnly`] and [`StoreError::DiskFull`] name
+    /// what is in the way.
+    pub fn open_blocking(folder: &Path, options: StoreOptions) -> Result<Self, StoreError> {
+        make_private(folder)?;
+        let path = folder.join(FILE_NAME);
+        let connection = open::connect(&path, &options)?;
+        let owners = Arc::new(Owners::enter(folder)?);
+        let (writer, ended) = Writer::start(connection, path.clone(), options.lock_wait_ms)?;
+        let readers = Readers::new(path.clone(), options.lock_wait_ms);
+        let writer = Mutex::new(Some(writer));
+        let shared = Shared { path, options, owners, readers, writer, ended: Mutex::new(Some(ended)) };
+        Ok(Self { shared: Arc::new(shared), tenant: Tenant::new(TENANT_LOCAL) })
+    }
+
+    /// The same store, seen by another tenant: nothing of one is reached from the other.
+    #[must_use]
+    pub fn of_tenant(&self, tenant: &str) -> Self {
+        Self { shared: self.shared.clone(), tenant: Tenant::new(tenant) }
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.shared.path
+    }
+
+    /// Ends the writing thread when all that was handed to it is done, and closes the file. Every other clone is closed
+    /// too. A store that is only dropped does the same, but nobody waits for it.
+    pub async fn close(&self) {
+        drop(self.shared.writer.lock().unwrap_or_else(PoisonError::into_inner).take());
+        self.shared.readers.close();
+        let ended = self.shared.ended.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(ended) = ended {
+            // An error means that the thread is gone already.
+            let _ = ended.await;
+        }
+    }
+
+    fn writer(&self) -> Result<Writer, StoreError> {
+        let writer = self.shared.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        writer.clone().ok_or_else(|| StoreError::Closed { path: self.shared.path.clone() })
+    }
+
+    fn readers(&self) -> Readers {
+        self.shared.readers.clone()
+    }
+
+    fn owners(&self) -> Arc<Owners> {
+        self.shared.owners.clone()
+    }
+
+    /// Now, and when a lease that is given now lapses.
+    fn lease_times(&self) -> (Timestamp, Timestamp) {
+        let now = self.shared.options.clock.now();
+        (now, now.plus_ms(self.shared.options.lease_ttl_ms))
+    }
+}

@@ -1,0 +1,137 @@
+//! Opening the file: recognised before it is touched, brought to the newest form, ready to write.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rusqlite::{Connection, ErrorCode, OpenFlags};
+
+use super::StoreOptions;
+use super::failure::{of_io, of_sql};
+use super::schema::{APPLICATION_ID, MIGRATIONS, version};
+use crate::error::StoreError;
+use crate::folder::new_private_file;
+
+const MAGIC: &[u8; 16] = b"SQLite format 3\0";
+const PAGE_BYTES: u64 = 4_096;
+
+/// Opens the file for writing, making it where it is not there.
+pub(super) fn connect(path: &Path, options: &StoreOptions) -> Result<Connection, StoreError> {
+    match new_private_file(path) {
+        Err(cause) if cause.kind() != io::ErrorKind::AlreadyExists => return Err(of_io(path, &cause)),
+        Ok(_) | Err(_) => {}
+    }
+    recognise(path)?;
+    let failed = |cause: rusqlite::Error| of_sql(path, options.lock_wait_ms, &cause);
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags).map_err(failed)?;
+    connection.busy_timeout(Duration::from_millis(options.lock_wait_ms)).map_err(failed)?;
+    connection.set_prepared_statement_cache_capacity(64);
+    claim_file(&connection, path, options)?;
+    patient(options, || set_modes(&connection, options)).map_err(failed)?;
+    patient(options, || migrate(&connection)).map_err(failed)?;
+    let mode: String = connection.pragma_query_value(None, "journal_mode", |row| row.get(0)).map_err(failed)?;
+    if mode != "wal" {
+        let reason = format!("its file system can't share memory between processes (journal mode is {mode})");
+        return Err(StoreError::Folder { path: path.to_owned(), reason });
+    }
+    Ok(connection)
+}
+
+/// Looks at the header alone, so that a file which is not ours is not even opened by SQLite.
+fn recognise(path: &Path) -> Result<(), StoreError> {
+    let mut header = Vec::with_capacity(100);
+    let file = File::open(path).map_err(|cause| of_io(path, &cause))?;
+    file.take(100).read_to_end(&mut header).map_err(|cause| of_io(path, &cause))?;
+    let unfinished = path.with_extension("db-journal").exists();
+    if header.is_empty() || unfinished {
+        return Ok(());
+    }
+    let path = path.to_owned();
+    if !header.starts_with(MAGIC) {
+        return Err(if MAGIC.starts_with(&header) {
+            StoreError::Damaged { path, reason: "its header is cut off".to_owned() }
+        } else {
+            StoreError::Foreign { path, found: "it is no SQLite file".to_owned() }
+        });
+    }
+    match (header_number(&header, 60), header_number(&header, 68)) {
+        (Some(version), Some(id)) => check(&path, version, id),
+        _ => Err(StoreError::Damaged { path, reason: "its header is cut off".to_owned() }),
+    }
+}
+
+fn header_number(header: &[u8], at: usize) -> Option<u32> {
+    header.get(at..at + 4).and_then(|bytes| bytes.try_into().ok()).map(u32::from_be_bytes)
+}
+
+fn check(path: &Path, found: u32, id: u32) -> Result<(), StoreError> {
+    let path = path.to_owned();
+    if i64::from(id) != i64::from(APPLICATION_ID) {
+        return Err(StoreError::Foreign { path, found: "it is the database of another program".to_owned() });
+    }
+    let known = version();
+    if found > known { Err(StoreError::Newer { path, found, known }) } else { Ok(()) }
+}
+
+/// Puts our mark into an empty file with the very first write, or checks it again as SQLite sees it: the newest header
+/// may still lie in the write-ahead log.
+fn claim_file(connection: &Connection, path: &Path, options: &StoreOptions) -> Result<(), StoreError> {
+    let failed = |cause: rusqlite::Error| of_sql(path, options.lock_wait_ms, &cause);
+    let number = |name| connection.pragma_query_value(None, name, |row| row.get::<_, u32>(0)).map_err(failed);
+    if number("page_count")? == 0 {
+        return patient(options, || connection.pragma_update(None, "application_id", APPLICATION_ID)).map_err(failed);
+    }
+    check(path, number("user_version")?, number("application_id")?)
+}
+
+fn set_modes(connection: &Connection, options: &StoreOptions) -> rusqlite::Result<()> {
+    connection.pragma_update(None, "journal_mode", "wal")?;
+    // Without it a mark could vanish in a power failure and its effect happen twice (`spec/durability.md`, 5.1).
+    connection.pragma_update(None, "synchronous", "full")?;
+    // What was erased is overwritten, not only unlinked.
+    connection.pragma_update(None, "secure_delete", true)?;
+    connection.pragma_update(None, "temp_store", "memory")?;
+    if let Some(bytes_max) = options.bytes_max {
+        let pages = i64::try_from(bytes_max.div_ceil(PAGE_BYTES)).unwrap_or(i64::MAX);
+        connection.pragma_update_and_check(None, "max_page_count", pages, |_| Ok(()))?;
+    }
+    Ok(())
+}
+
+/// Also finds out that the file can be written at all.
+fn migrate(connection: &Connection) -> rusqlite::Result<()> {
+    connection.execute_batch("BEGIN IMMEDIATE")?;
+    let result = migrate_steps(connection).and_then(|()| connection.execute_batch("COMMIT"));
+    if result.is_err() && !connection.is_autocommit() {
+        connection.execute_batch("ROLLBACK")?;
+    }
+    result
+}
+
+fn migrate_steps(connection: &Connection) -> rusqlite::Result<()> {
+    let from: usize = connection.pragma_query_value(None, "user_version", |row| row.get::<_, u32>(0))? as usize;
+    for step in MIGRATIONS.iter().skip(from) {
+        connection.execute_batch(step)?;
+    }
+    if from < MIGRATIONS.len() { connection.pragma_update(None, "user_version", version()) } else { Ok(()) }
+}
+
+/// Some locks are refused at once, whatever the time-out says: those of the first start, when several processes make
+/// the file together. Runs at the opening only, on a thread that may wait.
+fn patient<T>(options: &StoreOptions, mut step: impl FnMut() -> rusqlite::Result<T>) -> rusqlite::Result<T> {
+    let begun = Instant::now();
+    loop {
+        match step() {
+            Err(cause)
+                if matches!(cause.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
+                    && begun.elapsed() < Duration::from_millis(options.lock_wait_ms) =>
+            {
+                thread::sleep(Duration::from_millis(5));
+            }
+            other => return other,
+        }
+    }
+}
