@@ -1,0 +1,42 @@
+//! The files of a folder: named relative to it, of limited size, as text.
+
+use std::fs::File;
+use std::io::{ErrorKind, Read as _};
+use std::path::{Component, Path};
+
+use super::source::FILE_BYTES_MAX;
+
+/// Why a file of the folder cannot be had.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum FileError {
+    /// It is not there.
+    #[error("`{0}` is not there")]
+    Missing(String),
+    /// It would be outside of the folder.
+    #[error("`{0}` must be a file of the folder, without `..` and without a leading slash")]
+    Outside(String),
+    /// It cannot be read.
+    #[error("`{0}` cannot be read: {1}")]
+    Unreadable(String, String),
+}
+
+/// Reads a text file of the folder. A byte order mark at its beginning is no part of the text.
+pub(crate) fn read(dir: &Path, name: &str) -> Result<String, FileError> {
+    let inside = Path::new(name).components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
+    if !inside || name.is_empty() {
+        return Err(FileError::Outside(name.to_owned()));
+    }
+    let unreadable = |why: String| FileError::Unreadable(name.to_owned(), why);
+    let file = File::open(dir.join(name)).map_err(|why| match why.kind() {
+        ErrorKind::NotFound => FileError::Missing(name.to_owned()),
+        _ => unreadable(why.to_string()),
+    })?;
+    let mut bytes = Vec::new();
+    let limit = u64::try_from(FILE_BYTES_MAX).unwrap_or(u64::MAX);
+    file.take(limit + 1).read_to_end(&mut bytes).map_err(|why| unreadable(why.to_string()))?;
+    if bytes.len() > FILE_BYTES_MAX {
+        return Err(unreadable(format!("it is larger than {FILE_BYTES_MAX} bytes")));
+    }
+    let text = String::from_utf8(bytes).map_err(|_| unreadable("it is not UTF-8".to_owned()))?;
+    Ok(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text))
+}
