@@ -28,7 +28,10 @@ pub fn check_history<'a>(messages: impl Iterator<Item = &'a Message>) -> Result<
                         Some((call, _)) if call.id == result.call_id => {}
                         Some((call, _)) => {
                             let found = &result.call_id;
-                            return Err(refused(format!("the result of call `{}` is due, `{found}` stands there", call.id)));
+                            return Err(refused(format!(
+                                "the result of call `{}` is due, `{found}` stands there",
+                                call.id
+                            )));
                         }
                         None => return Err(refused(format!("the result `{}` belongs to no call", result.call_id))),
                     }

@@ -25,14 +25,7 @@ pub(crate) fn fault(kind: FaultKind, message: impl Into<String>) -> Fault {
             | FaultKind::RateLimit
             | FaultKind::Overloaded
     );
-    Fault {
-        kind,
-        message: message.into(),
-        retryable,
-        status: None,
-        retry_after_ms: None,
-        usage: Usage::default(),
-    }
+    Fault { kind, message: message.into(), retryable, status: None, retry_after_ms: None, usage: Usage::default() }
 }
 
 /// The stream ended before the answer did.
@@ -201,8 +194,14 @@ fn kind_of_words(words: &ErrorWords) -> Option<FaultKind> {
             }
             "authentication_error" | "permission_error" | "invalid_api_key" => FaultKind::Auth,
             "timeout_error" | "timeout" => FaultKind::Timeout,
-            "invalid_request_error" | "not_found_error" | "request_too_large" | "billing_error" | "BadRequestError"
-            | "model_not_found" | "content_policy_violation" | "content_filter" => FaultKind::BadRequest,
+            "invalid_request_error"
+            | "not_found_error"
+            | "request_too_large"
+            | "billing_error"
+            | "BadRequestError"
+            | "model_not_found"
+            | "content_policy_violation"
+            | "content_filter" => FaultKind::BadRequest,
             _ => continue,
         };
         return Some(kind);
@@ -286,8 +285,12 @@ mod tests {
         let cases = [
             (400, "{}", BadRequest, false),
             (400, window, ContextLength, false),
-            (413, r#"{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long: 9 > 8"}}"#,
-                ContextLength, false),
+            (
+                413,
+                r#"{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long: 9 > 8"}}"#,
+                ContextLength,
+                false,
+            ),
             (401, "", Auth, false),
             (403, "<html>", Auth, false),
             (404, "", BadRequest, false),

@@ -114,9 +114,10 @@ mod tests {
         events
     }
 
-    const STREAM: &[u8] = "\u{feff}: hi\r\nevent: x\r\ndata: {\"a\":\r\ndata: \"é😀\"}\r\n\r\nid: 3\ndata:two\n\ndata\n\n\
+    const STREAM: &[u8] =
+        "\u{feff}: hi\r\nevent: x\r\ndata: {\"a\":\r\ndata: \"é😀\"}\r\n\r\nid: 3\ndata:two\n\ndata\n\n\
         \r\r\ndata: three\rdata:  four\r\r{\"error\":1}\n\nretry: 5\n\ndata: [DONE]"
-        .as_bytes();
+            .as_bytes();
 
     #[test]
     fn every_form_of_line_end_and_field_is_read() {

@@ -184,9 +184,7 @@ fn write_part(w: &mut Writer, part: &Part) -> Result<(), Fault> {
             w.field("type", "image").key("source").open('{');
             match source {
                 Source::Url(url) => w.field("type", "url").field("url", url),
-                Source::Base64(data) => {
-                    w.field("type", "base64").field("media_type", media_type).field("data", data)
-                }
+                Source::Base64(data) => w.field("type", "base64").field("media_type", media_type).field("data", data),
             };
             w.close('}');
         }
@@ -199,7 +197,9 @@ fn write_part(w: &mut Writer, part: &Part) -> Result<(), Fault> {
                 Source::Base64(data) if media_type.starts_with("text/") => {
                     let text = STANDARD.decode(data).ok().and_then(|bytes| String::from_utf8(bytes).ok());
                     let unreadable = || fault(FaultKind::BadRequest, "a text file of the input is no UTF-8 in base64");
-                    w.field("type", "text").field("media_type", "text/plain").field("data", &text.ok_or_else(unreadable)?);
+                    w.field("type", "text")
+                        .field("media_type", "text/plain")
+                        .field("data", &text.ok_or_else(unreadable)?);
                 }
                 Source::Base64(data) if media_type == "application/pdf" => {
                     w.field("type", "base64").field("media_type", media_type).field("data", data);

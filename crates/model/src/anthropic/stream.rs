@@ -163,7 +163,9 @@ impl Stream {
         }
         let event: Event<'_> = match serde_json::from_slice(data) {
             Ok(event) => event,
-            Err(_) => return Err(Fault { usage: self.usage, ..malformed("an event of the stream is no JSON of its kind") }),
+            Err(_) => {
+                return Err(Fault { usage: self.usage, ..malformed("an event of the stream is no JSON of its kind") });
+            }
         };
         if let Some(error) = event.error.filter(|error| !error.is_null()) {
             return Err(Fault { usage: self.usage, ..from_error(&json!({"error": error}), request) });

@@ -39,10 +39,8 @@ impl Tls {
     async fn load(&self) -> Result<Arc<ClientConfig>, TransportError> {
         let (extra, replaced) = (self.extra.clone(), self.replaced);
         let task = tokio::task::spawn_blocking(move || load(&extra, replaced));
-        let stopped = |_| TransportError::Roots {
-            path: PathBuf::new(),
-            reason: "the process is shutting down".to_owned(),
-        };
+        let stopped =
+            |_| TransportError::Roots { path: PathBuf::new(), reason: "the process is shutting down".to_owned() };
         task.await.map_err(stopped)?
     }
 }
