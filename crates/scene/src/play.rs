@@ -80,7 +80,10 @@ fn play_line(stage: &mut Stage, line: &World, out: &mut Page) {
         }
         World::Outside(Outside::ToolGone(name)) => return stage.lose_tool(name),
         World::Outside(Outside::ToolBack(name)) => return stage.regain_tool(name),
-        World::Outside(Outside::Pass { ms }) => stage.set_clock(stage.now().plus_ms(*ms)),
+        World::Outside(Outside::Pass { ms }) => {
+            stage.set_clock(stage.now().plus_ms(*ms));
+            stage.tick();
+        }
         _ => stage.tick(),
     }
     if let World::User(line) = line {
