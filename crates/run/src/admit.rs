@@ -7,6 +7,7 @@ use crate::event::{Event, EventKind};
 use crate::hold::{AnswerError, HoldAnswer, HoldKind, HoldReply};
 use crate::id::{CallId, WantId};
 use crate::input::{Input, InputKind, Met, Opening, Ran};
+use crate::json;
 use crate::message::Part;
 use crate::outcome::Outcome;
 use crate::plan::{OnMessageWhileParked, Plan};
@@ -15,7 +16,6 @@ use crate::rules::{classify, leaked, resolve, words};
 use crate::run::Run;
 use crate::state::{Phase, Stage, State};
 use crate::time::Timestamp;
-use crate::tool::ToolList;
 use crate::want::Effect;
 
 /// Why an input was not admitted. Nothing changed.
@@ -92,22 +92,22 @@ fn open(plan: &Plan, state: &State, opening: Opening, failures: &mut Failures) -
         return Err(out("the run has begun already"));
     }
     let max = plan.spec.limits.input_bytes_max;
-    let bytes: usize = opening.input.iter().map(size_of_part).sum();
+    let bytes: usize = opening.input.iter().map(|part| content_of(part).len()).sum();
     if bytes > max {
         return Err(FeedError::InputTooLong { bytes, max });
     }
-    if bytes == 0 {
+    if opening.input.iter().all(|part| content_of(part).trim().is_empty()) {
         return Err(FeedError::InputEmpty);
     }
     let intent = plan.matched_intent(&opening.input, failures);
     Ok(vec![EventKind::Opened { opening, intent }])
 }
 
-fn size_of_part(part: &Part) -> usize {
+fn content_of(part: &Part) -> &str {
     match part {
-        Part::Text { text } => text.trim().len(),
+        Part::Text { text } => text,
         Part::Image { source, .. } | Part::File { source, .. } => match source {
-            crate::message::Source::Base64(data) | crate::message::Source::Url(data) => data.len(),
+            crate::message::Source::Base64(data) | crate::message::Source::Url(data) => data,
         },
     }
 }
@@ -121,7 +121,7 @@ fn meet(run: &Run, want: &WantId, met: Met, at: Timestamp, failures: &mut Failur
         (Effect::Offer, Met::Offered { added }) => offer(plan, state, added)?,
         (Effect::CallModel, Met::Replied(reply)) => replied(plan, state, reply, failures),
         (Effect::CallModel, Met::Failed(fault)) => EventKind::ModelFailed { trip: state.trips, fault },
-        (Effect::Decide(call), Met::Decided(ruling)) => return Ok(decided(state, call, ruling)),
+        (Effect::Decide(call), Met::Decided(ruling)) => return Ok(decided(plan, state, call, ruling)),
         (Effect::RunTool(call), Met::Answered(answer)) => answered(plan, state, call, answer, at, failures)?,
         (Effect::Detect(backstop), Met::Detected(answer)) => EventKind::Detected {
             backstop,
@@ -137,8 +137,9 @@ fn meet(run: &Run, want: &WantId, met: Met, at: Timestamp, failures: &mut Failur
 }
 
 fn offer(plan: &Plan, state: &State, added: Vec<crate::tool::ToolSpec>) -> Result<EventKind, FeedError> {
-    let list = ToolList::compile(plan.spec.tools.iter().chain(&added).cloned())?;
-    Ok(EventKind::Offered { trip: state.trips, hash: list.hash().to_owned(), added })
+    let list = state.tools.with(&plan.tools, &added)?;
+    let hash = list.as_ref().unwrap_or(&state.tools).hash().to_owned();
+    Ok(EventKind::Offered { trip: state.trips, hash, added })
 }
 
 fn replied(plan: &Plan, state: &State, mut reply: Reply, failures: &mut Failures) -> EventKind {
@@ -150,7 +151,7 @@ fn replied(plan: &Plan, state: &State, mut reply: Reply, failures: &mut Failures
     EventKind::Replied { trip: state.trips, reply, calls }
 }
 
-fn decided(state: &State, call: CallId, ruling: Ruling) -> Vec<EventKind> {
+fn decided(plan: &Plan, state: &State, call: CallId, ruling: Ruling) -> Vec<EventKind> {
     let blank = |reason: &str| reason.trim().is_empty();
     let ruling = match ruling {
         Ok(Decision::Deny { reason }) if blank(&reason) => Err("a denial needs a reason".to_owned()),
@@ -163,7 +164,7 @@ fn decided(state: &State, call: CallId, ruling: Ruling) -> Vec<EventKind> {
         if let Some(Err(issues)) = tool.map(|tool| tool.check(&arguments)) {
             let end = CallEnd {
                 status: CallStatus::InvalidArguments,
-                result: words::hook_edit_broke_schema(&issues).into(),
+                result: json::cut(&words::hook_edit_broke_schema(&issues), plan.spec.limits.error_bytes_max).into(),
                 is_error: true,
                 refusal: None,
                 by_hook_edit: true,
@@ -237,7 +238,7 @@ fn resume(state: &State, trips_max: Option<u32>, now: String) -> Admitted {
             (None, _) => "the run has not ended".to_owned(),
         }));
     };
-    let trips_max = trips_max.unwrap_or(state.trips_max);
+    let trips_max = trips_max.unwrap_or(0).max(state.trips_max);
     if ended.outcome == Outcome::MaxTrips && trips_max <= state.trips {
         return Err(FeedError::TripsMax { used: state.trips });
     }

@@ -24,10 +24,11 @@ pub(crate) fn check(
             continue;
         }
         if let Some(before) = run.state().answered_holds.get(call) {
-            let undecided = holds.iter().any(|hold| hold.id == *call);
-            if *before == answer.answer {
+            check_run(run, answer)?;
+            if before.contains(&answer.answer) {
                 continue;
             }
+            let undecided = holds.iter().any(|hold| hold.id == *call);
             if !undecided {
                 return Err(AnswerError::Conflict { call: call.clone() });
             }
@@ -49,6 +50,19 @@ fn find<'a>(run: &Run, holds: &'a [Hold], call: &CallId) -> Result<&'a Hold, Ans
         Some(outcome) if holds.is_empty() => AnswerError::RunEnded(outcome.as_str().to_owned()),
         _ => AnswerError::UnknownCall { call: call.clone(), open: holds.iter().map(|it| it.id.clone()).collect() },
     })
+}
+
+/// Of a hold that is closed, what a binding still has to name is its run and the run's plan.
+fn check_run(run: &Run, answer: &HoldAnswer) -> Result<(), AnswerError> {
+    let theirs = &answer.binding;
+    let part = if run.opening().is_none_or(|opening| opening.run != theirs.run_id) {
+        "run"
+    } else if run.plan().hash() != theirs.config_version {
+        "config_version"
+    } else {
+        return Ok(());
+    };
+    Err(AnswerError::Binding { call: theirs.call_id.clone(), part })
 }
 
 fn check_binding(hold: &Hold, answer: &HoldAnswer) -> Result<(), AnswerError> {

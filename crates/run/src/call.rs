@@ -35,6 +35,13 @@ pub enum CallStatus {
     OutcomeUnknown,
 }
 
+impl CallStatus {
+    /// The call was closed before it could begin, so that its record shows what the model asked for.
+    pub(crate) fn never_began(self) -> bool {
+        matches!(self, Self::Denied | Self::NotRun | Self::Cancelled | Self::Superseded | Self::Expired)
+    }
+}
+
 /// How a call ended, and with what.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CallEnd {

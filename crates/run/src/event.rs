@@ -156,7 +156,7 @@ pub enum EventKind {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         prompt: Option<String>,
         /// The state that backstops share.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[serde(default, deserialize_with = "crate::json::present", skip_serializing_if = "Option::is_none")]
         state: Option<Value>,
         /// It failed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -189,7 +189,7 @@ pub enum EventKind {
         #[serde(default, skip_serializing_if = "String::is_empty")]
         message: String,
         /// The validated structured output.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[serde(default, deserialize_with = "crate::json::present", skip_serializing_if = "Option::is_none")]
         data: Option<Value>,
     },
     /// The reply reached the client.

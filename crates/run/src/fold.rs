@@ -2,24 +2,20 @@
 
 use serde_json::Value;
 
-use crate::call::{ArgumentsBy, CallEnd, CallStatus};
-use crate::decision::Decision;
+use crate::call::{ArgumentsBy, CallStatus};
 use crate::event::{Event, EventKind, Resolved};
-use crate::hold::HoldReply;
-use crate::id::CallId;
 use crate::input::Opening;
 use crate::intervention::{Intervention, InterventionKind, InterventionOutcome, Phase as Side};
-use crate::json;
-use crate::message::{Message, Part};
+use crate::message::{CallBlock, Message, Part};
 use crate::outcome::Outcome;
-use crate::plan::{OnHookError, OnUndecided, Plan, backstops_of};
-use crate::reply::{Finish, Reply};
+use crate::plan::{OnUndecided, Plan, backstops_of};
+use crate::reply::{Fault, Finish, Reply};
 use crate::rules::{classify, resolve};
 use crate::state::{
-    Action, ActionStage, Batch, CallState, Ended, Gate, InputLabel, Phase, Stage, State, Watch, WatchStage, has_content,
+    ActionStage, Batch, CallState, Ended, Gate, InputLabel, Phase, Stage, State, Watch, WatchStage, has_content,
 };
 use crate::time::Timestamp;
-use crate::tool::{Effect, ToolList};
+use crate::tool::Effect;
 
 /// Folds one event into the state, and keeps the account of time spent parked.
 pub(crate) fn fold(plan: &Plan, state: &mut State, event: &Event) {
@@ -48,24 +44,23 @@ impl State {
             EventKind::Opened { opening, intent } => self.open(plan, at, opening, *intent),
             EventKind::Offered { trip, added, .. } => self.offer(plan, *trip, added),
             EventKind::Replied { reply, calls, .. } => self.reply(plan, at, reply, calls),
-            EventKind::ModelFailed { fault, .. } => {
-                self.usage += fault.usage;
-                self.phase = Phase::Final(Outcome::ModelFailed, fault.message.clone());
-            }
+            EventKind::ModelFailed { fault, .. } => self.fail(fault),
             EventKind::Decided { call, ruling } => self.decide(plan, at, call, ruling),
-            EventKind::Started { call } => self.set_stage(call, at, Stage::Executing),
+            EventKind::Started { call } => self.start(at, call),
             EventKind::Answered { call, end, .. } => self.answer(at, call, end),
             EventKind::Held { call, expires_at } => self.hold(at, call, *expires_at),
-            EventKind::HoldAnswered { call, answer, now } => self.hold_answer(at, call, answer, now),
+            EventKind::HoldAnswered { call, answer, now } => self.hold_answer(plan, at, call, answer, now),
             EventKind::TripEnded { .. } => self.end_trip(plan, at),
             EventKind::Staged { call, needs_approval } => self.stage_action(plan, at, call, *needs_approval),
-            EventKind::Attempting { call } => self.set_action(call, ActionStage::Attempting),
-            EventKind::Performed { call, attempt } => self.set_action(call, ActionStage::Settled(attempt.clone())),
-            EventKind::Discarded { call, reason } => self.set_action(call, ActionStage::Discarded(reason.clone())),
+            EventKind::Attempting { call } => self.move_action(call, ActionStage::Attempting),
+            EventKind::Performed { call, attempt } => self.move_action(call, ActionStage::Settled(attempt.clone())),
+            EventKind::Discarded { call, reason } => self.move_action(call, ActionStage::Discarded(reason.clone())),
             EventKind::Detected { wanted, error, duration_ms, .. } => self.detect(at, *wanted, error, *duration_ms),
             EventKind::BackstopRan { backstop, prompt, state, error, duration_ms } => {
                 self.backstops_ran.insert(*backstop);
-                self.shared = state.clone().or(self.shared.take());
+                if let Some(state) = state {
+                    self.shared = Some(state.clone());
+                }
                 let done = WatchStage::Done { prompt: prompt.clone(), error: error.clone(), duration_ms: *duration_ms };
                 self.watch_mut(|watch| watch.stage = done);
             }
@@ -77,14 +72,17 @@ impl State {
                 }
             }
             EventKind::Ended { outcome, message, data } => self.end(at, *outcome, message, data.as_ref()),
-            EventKind::Delivered { path } => self.delivered = Some(path.clone()),
-            EventKind::Resumed { trips_max, now } => self.resume(*trips_max, now),
+            EventKind::Delivered { path } => self.delivered = self.ended.as_ref().map(|_| path.clone()),
+            EventKind::Resumed { trips_max, now } => self.resume(at, *trips_max, now),
             EventKind::Recovered => self.recover(plan),
             EventKind::Settled => self.settled = true,
         }
     }
 
     fn open(&mut self, plan: &Plan, at: Timestamp, opening: &Opening, intent: Option<u32>) {
+        if !matches!(self.phase, Phase::New) {
+            return;
+        }
         self.opened_at = at;
         self.intent = intent;
         self.now.clone_from(&opening.now);
@@ -95,21 +93,30 @@ impl State {
         self.phase = if before.is_empty() { Phase::Ready } else { Phase::Before(Watch::new(before, at)) };
     }
 
-    fn notice(&mut self) {
+    pub(crate) fn notice(&mut self) {
         if !self.now.is_empty() {
             self.messages.push(Message::Notice { text: format!("NOW: {}", self.now) });
         }
     }
 
     fn offer(&mut self, plan: &Plan, trip: u32, added: &[crate::tool::ToolSpec]) {
-        let specs = plan.spec.tools.iter().chain(added).cloned();
-        if let Ok(list) = ToolList::compile(specs) {
+        if let Ok(Some(list)) = self.tools.with(&plan.tools, added) {
             self.tools = std::sync::Arc::new(list);
         }
         self.offered_for = Some(trip);
     }
 
+    fn fail(&mut self, fault: &Fault) {
+        self.usage += fault.usage;
+        if matches!(self.phase, Phase::Ready) {
+            self.phase = Phase::Final(Outcome::ModelFailed, fault.message.clone());
+        }
+    }
+
     fn reply(&mut self, plan: &Plan, at: Timestamp, reply: &Reply, calls: &[Resolved]) {
+        if !matches!(self.phase, Phase::Ready) {
+            return;
+        }
         let trip = self.trips;
         self.trips += 1;
         self.attempt = 0;
@@ -126,200 +133,62 @@ impl State {
             self.phase = self.gate(plan, at, trip, Some(reply.blocks.clone()));
             return;
         }
-        let states: Vec<CallState> = reply
-            .calls()
-            .zip(calls)
-            .enumerate()
-            .map(|(index, (block, resolved))| {
-                let arguments = match &resolved.arguments {
-                    Some(arguments) => arguments.clone(),
-                    None => resolve::read_object(&block.arguments).unwrap_or_default(),
-                };
-                let unrunnable = resolved.end.clone().map(Stage::Ended);
-                CallState {
-                    id: resolved.id.clone(),
-                    name: block.name.clone(),
-                    raw_arguments: block.arguments.clone(),
-                    model_arguments: arguments.clone(),
-                    arguments,
-                    arguments_by: ArgumentsBy::Model,
-                    trip,
-                    index: u32::try_from(index).unwrap_or(u32::MAX),
-                    recovered: block.recovered,
-                    stage: unrunnable.unwrap_or(if plan.spec.hook { Stage::Undecided } else { Stage::Allowed }),
-                    tool: self.tools.get(&block.name).cloned(),
-                    since: at,
-                    hold_reason: None,
-                    expires_at: None,
-                    held: false,
-                    approved: None,
-                }
-            })
-            .collect();
-        self.call_ids.extend(states.iter().map(|call| call.id.clone()));
+        let written = reply.calls().zip(calls).enumerate();
+        let mut states: Vec<CallState> = Vec::with_capacity(calls.len());
+        for (index, (block, resolved)) in written {
+            if self.call_ids.insert(resolved.id.clone()) {
+                states.push(self.call_of(plan, at, trip, index, block, resolved));
+            }
+        }
         let blocks = crate::transcript::assistant_blocks(reply, &states);
         self.phase = Phase::Batch(Box::new(Batch { trip, blocks, calls: states, was_parked: false }));
     }
 
-    fn gate(&self, plan: &Plan, at: Timestamp, trip: u32, blocks: Option<Vec<crate::message::Block>>) -> Phase {
+    fn call_of(
+        &self,
+        plan: &Plan,
+        at: Timestamp,
+        trip: u32,
+        index: usize,
+        block: &CallBlock,
+        resolved: &Resolved,
+    ) -> CallState {
+        let arguments = match &resolved.arguments {
+            Some(arguments) => arguments.clone(),
+            None => resolve::read_object(&block.arguments).unwrap_or_default(),
+        };
+        let unrunnable = resolved.end.clone().map(Stage::Ended);
+        CallState {
+            id: resolved.id.clone(),
+            name: block.name.clone(),
+            raw_arguments: block.arguments.clone(),
+            model_arguments: arguments.clone(),
+            arguments,
+            arguments_by: ArgumentsBy::Model,
+            trip,
+            index: u32::try_from(index).unwrap_or(u32::MAX),
+            recovered: block.recovered,
+            stage: unrunnable.unwrap_or(if plan.spec.hook { Stage::Undecided } else { Stage::Allowed }),
+            tool: self.tools.get(&block.name).cloned(),
+            since: at,
+            hold_reason: None,
+            expires_at: None,
+            held: false,
+            approved: None,
+        }
+    }
+
+    pub(crate) fn gate(
+        &self,
+        plan: &Plan,
+        at: Timestamp,
+        trip: u32,
+        blocks: Option<Vec<crate::message::Block>>,
+    ) -> Phase {
         let mut queue = backstops_of(&plan.spec, Side::After);
         queue.retain(|backstop| !self.backstops_ran.contains(backstop));
         let text = self.text.clone();
         Phase::Gate(Box::new(Gate { trip, text, blocks, watch: Watch::new(queue, at), seen: Default::default() }))
-    }
-
-    fn decide(&mut self, plan: &Plan, at: Timestamp, id: &CallId, ruling: &Result<Decision, String>) {
-        let mut hook_error = None;
-        let Some(call) = self.call_mut(id) else { return };
-        call.since = at;
-        match ruling {
-            Ok(Decision::Run { arguments: None, .. }) => call.stage = Stage::Allowed,
-            Ok(Decision::Run { arguments: Some(arguments), .. }) => {
-                call.arguments = arguments.clone();
-                call.arguments_by = ArgumentsBy::Hook;
-                call.stage = Stage::Allowed;
-            }
-            Ok(Decision::Deny { reason }) => call.stage = Stage::Ended(denied(reason)),
-            Ok(Decision::Defer { reason }) => {
-                call.hold_reason.clone_from(reason);
-                call.stage = Stage::Deferred;
-            }
-            Err(_) if plan.spec.on_hook_error == OnHookError::Deny => {
-                call.stage = Stage::Ended(denied("the policy could not decide on this call"));
-            }
-            Err(why) => {
-                hook_error = Some(format!("the decision on `{}` failed: {why}", call.name));
-                call.stage = Stage::Ended(classify::synthetic(CallStatus::NotRun));
-            }
-        }
-        if let Some(message) = hook_error {
-            self.stop = Some((Outcome::HookFailed, message));
-        }
-    }
-
-    fn set_stage(&mut self, id: &CallId, at: Timestamp, stage: Stage) {
-        if let Some(call) = self.call_mut(id) {
-            call.stage = stage;
-            call.since = at;
-        }
-    }
-
-    fn answer(&mut self, at: Timestamp, id: &CallId, end: &CallEnd) {
-        self.set_stage(id, at, Stage::Ended(end.clone()));
-    }
-
-    fn hold(&mut self, at: Timestamp, id: &CallId, expires_at: Option<Timestamp>) {
-        self.set_stage(id, at, Stage::Held);
-        if let Some(call) = self.call_mut(id) {
-            call.held = true;
-            call.expires_at = expires_at;
-        }
-        if let Phase::Batch(batch) = &mut self.phase {
-            batch.was_parked = true;
-        }
-    }
-
-    fn hold_answer(&mut self, at: Timestamp, id: &CallId, answer: &HoldReply, now: &str) {
-        self.answered_holds.insert(id.clone(), answer.clone());
-        if let Some(action) = self.actions.iter_mut().find(|action| action.call == *id) {
-            match answer {
-                HoldReply::Approve { arguments } => {
-                    if let Some(arguments) = arguments {
-                        action.arguments = arguments.clone();
-                    }
-                    action.stage = ActionStage::Staged;
-                }
-                HoldReply::Deny { reason } => action.stage = ActionStage::Discarded(reason.clone()),
-                HoldReply::Error { text } => action.stage = ActionStage::Discarded(text.clone()),
-                HoldReply::Result { .. } | HoldReply::OutcomeUnknown => {}
-            }
-            return;
-        }
-        now.clone_into(&mut self.now);
-        let Some(call) = self.call_mut(id) else { return };
-        call.since = at;
-        match answer {
-            HoldReply::Approve { arguments } => {
-                if let Some(arguments) = arguments {
-                    call.arguments = arguments.clone();
-                    call.arguments_by = ArgumentsBy::Approver;
-                }
-                call.approved = Some(json::fingerprint(&call.name, &call.arguments));
-                call.stage = Stage::Allowed;
-            }
-            HoldReply::Deny { reason } => call.stage = Stage::Ended(denied(reason)),
-            // What someone hands in is an answer like a body's: it follows as an event of its own.
-            HoldReply::Result { .. } | HoldReply::Error { .. } => {}
-            HoldReply::OutcomeUnknown => call.stage = Stage::Ended(classify::synthetic(CallStatus::OutcomeUnknown)),
-        }
-    }
-
-    fn end_trip(&mut self, plan: &Plan, at: Timestamp) {
-        let Phase::Batch(batch) = std::mem::replace(&mut self.phase, Phase::Ready) else { return };
-        self.messages.push(Message::Assistant { blocks: batch.blocks });
-        self.messages.push(crate::transcript::tool_message(&batch.calls));
-        for call in &batch.calls {
-            self.tally(call);
-            self.records.extend(call.record());
-        }
-        if batch.was_parked && self.stop.is_none() {
-            self.notice();
-        }
-        self.label = if batch.was_parked { InputLabel::Resume } else { InputLabel::ToolResults };
-        let silent = batch.calls.iter().all(|call| call.tool.as_ref().is_some_and(|tool| tool.spec.silent));
-        if self.stop.is_some() {
-        } else if silent {
-            self.phase = self.gate(plan, at, batch.trip, None);
-        } else if !self.trip_left() {
-            self.phase = Phase::Final(Outcome::MaxTrips, too_many_trips(self.trips_max));
-        }
-    }
-
-    /// Keeps the account of what acted, what was denied and what was refused, in the model's order.
-    fn tally(&mut self, call: &CallState) {
-        let Some(end) = call.end() else { return };
-        match end.status {
-            CallStatus::Completed => {
-                self.acted.insert(call.name.clone());
-                self.outstanding.retain(|refusal| refusal.tool != call.name);
-            }
-            CallStatus::Denied => {
-                self.denied.insert(call.name.clone());
-            }
-            _ => {}
-        }
-        if let Some(reason) = &end.refusal {
-            self.outstanding.retain(|refusal| refusal.tool != call.name);
-            self.outstanding.push(crate::state::Refusal { tool: call.name.clone(), reason: reason.clone() });
-        }
-    }
-
-    fn stage_action(&mut self, plan: &Plan, at: Timestamp, id: &CallId, needs_approval: bool) {
-        let result = if needs_approval {
-            serde_json::json!({"staged": true, "needs_approval": true})
-        } else {
-            serde_json::json!({"staged": true})
-        };
-        let expires_at = plan.spec.hold_ttl_ms.filter(|_| needs_approval).map(|ttl| at.plus_ms(ttl));
-        let Some(call) = self.call_mut(id) else { return };
-        let stage = if needs_approval { ActionStage::Held } else { ActionStage::Staged };
-        let action = Action {
-            call: id.clone(),
-            tool: call.name.clone(),
-            arguments: call.arguments.clone(),
-            trip: call.trip,
-            index: call.index,
-            stage,
-            expires_at,
-        };
-        call.stage = Stage::Ended(completed(result));
-        self.actions.push(action);
-    }
-
-    fn set_action(&mut self, id: &CallId, stage: ActionStage) {
-        if let Some(action) = self.actions.iter_mut().find(|action| action.call == *id) {
-            action.stage = stage;
-        }
     }
 
     fn watch_mut(&mut self, change: impl FnOnce(&mut Watch)) {
@@ -365,6 +234,13 @@ impl State {
             self.leave_before();
             return;
         };
+        let fits = match it.phase {
+            Side::Before => matches!(self.phase, Phase::Before(_)),
+            Side::After => matches!(self.phase, Phase::Gate(_)),
+        };
+        if !fits {
+            return;
+        }
         if it.phase == Side::After {
             self.push_gate_answer();
             self.phase = Phase::Ready;
@@ -393,17 +269,22 @@ impl State {
     }
 
     fn end(&mut self, at: Timestamp, outcome: Outcome, message: &str, data: Option<&Value>) {
+        if self.ended.is_some() {
+            return;
+        }
         self.push_gate_answer();
         self.phase = Phase::Ended;
         self.stop = None;
         self.ended = Some(Ended { outcome, message: message.to_owned(), data: data.cloned(), at });
     }
 
-    fn resume(&mut self, trips_max: u32, now: &str) {
-        let failed = self.ended.take().is_some_and(|ended| ended.outcome == Outcome::ModelFailed);
-        if failed {
+    fn resume(&mut self, at: Timestamp, trips_max: u32, now: &str) {
+        let Some(ended) = self.ended.take() else { return };
+        if ended.outcome == Outcome::ModelFailed {
             self.attempt += 1;
         }
+        self.parked_ms = self.parked_ms.saturating_add(at.since_ms(ended.at));
+        self.offered_for = None;
         self.trips_max = trips_max;
         now.clone_into(&mut self.now);
         self.notice();
@@ -436,24 +317,6 @@ impl State {
             action.stage = ActionStage::Lost;
         }
     }
-}
-
-fn denied(reason: &str) -> CallEnd {
-    CallEnd {
-        status: CallStatus::Denied,
-        result: Value::String(reason.to_owned()),
-        is_error: true,
-        refusal: None,
-        by_hook_edit: false,
-    }
-}
-
-fn completed(result: Value) -> CallEnd {
-    CallEnd { status: CallStatus::Completed, result, is_error: false, refusal: None, by_hook_edit: false }
-}
-
-fn too_many_trips(max: u32) -> String {
-    format!("the model still made calls on the last of {max} trips; resume with a higher trips_max to go on")
 }
 
 fn without_calls(reply: &Reply) -> Vec<crate::message::Block> {

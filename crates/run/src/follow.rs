@@ -126,7 +126,7 @@ fn close(
                 return Some(EventKind::TripEnded { trip: batch.trip });
             };
             let executing = batch.calls.iter().any(|call| call.stage == Stage::Executing);
-            if executing && outcome == Outcome::Superseded {
+            if executing && matches!(outcome, Outcome::Superseded | Outcome::Expired) {
                 return None;
             }
             Some(EventKind::Answered { call: call.id.clone(), end: closing(call, outcome), duration_ms: 0 })
@@ -158,8 +158,7 @@ fn cancelled_prompts(
 }
 
 fn closing(call: &CallState, outcome: Outcome) -> CallEnd {
-    let once = call.tool.as_ref().is_none_or(|tool| tool.spec.effect == Effect::Once);
-    let hidden = call.stage == Stage::Undecidable || (call.stage == Stage::Executing && once);
+    let hidden = matches!(call.stage, Stage::Undecidable | Stage::Executing);
     classify::synthetic(match outcome {
         _ if hidden => CallStatus::OutcomeUnknown,
         Outcome::Cancelled => CallStatus::Cancelled,

@@ -128,7 +128,7 @@ impl fmt::Display for WantId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.kind.word())?;
         match &self.subject {
-            Some(subject) if self.trip == 0 => write!(f, "/{subject}"),
+            Some(subject) if self.kind != WantKind::Detect => write!(f, "/{subject}"),
             Some(subject) => write!(f, "/{subject}/{}", self.trip),
             None if self.attempt == 0 => write!(f, "/{}", self.trip),
             None => write!(f, "/{}.{}", self.trip, self.attempt),

@@ -87,6 +87,11 @@ impl<'de> Visitor<'de> for Strict {
     }
 }
 
+/// Reads a value that stands there: `null` too is one, and only a missing key is none.
+pub(crate) fn present<'de, D: serde::Deserializer<'de>>(source: D) -> Result<Option<Value>, D::Error> {
+    serde::Deserialize::deserialize(source).map(Some)
+}
+
 /// Writes a value with its keys sorted and without white space, so that equal values give equal text.
 pub fn canonical(value: &Value) -> String {
     let mut out = String::new();

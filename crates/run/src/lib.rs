@@ -47,6 +47,7 @@ pub mod want;
 mod admit;
 mod answers;
 mod fold;
+mod fold_batch;
 mod follow;
 mod rules;
 pub mod run;

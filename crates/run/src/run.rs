@@ -127,9 +127,10 @@ impl Run {
                 Stage::Executing => {
                     wants.push(want(WantId::of_call(WantKind::Run, &call.id), Effect::RunTool(call.id.clone())));
                 }
-                Stage::Held | Stage::Undecidable => {
+                Stage::Held | Stage::Undecidable if self.state.stop.is_none() => {
                     wants.push(want(WantId::of_call(WantKind::Hold, &call.id), Effect::Hold(call.id.clone())));
                 }
+                Stage::Held | Stage::Undecidable => {}
                 Stage::Undecided | Stage::Allowed | Stage::Deferred | Stage::Ended(_) => {}
             }
         }
@@ -236,7 +237,7 @@ impl Run {
 
     /// What was said to a hold, where it has been answered.
     pub fn hold_answer(&self, call: &CallId) -> Option<&crate::hold::HoldReply> {
-        self.state.answered_holds.get(call)
+        self.state.answered_holds.get(call)?.last()
     }
 
     /// The plan.
@@ -317,13 +318,19 @@ impl Run {
         }
     }
 
-    /// The moment at which the time budget or the first hold runs out, so that the driver ticks then.
+    /// The moment at which the time budget or the first hold runs out, so that the driver ticks then. A tick at that
+    /// moment changes the run.
     pub fn next_deadline(&self) -> Option<Timestamp> {
         let state = &self.state;
+        if state.stop.is_some() || state.opening.is_none() {
+            return None;
+        }
+        let ended = state.ended.is_some();
         let holds = state.batch().into_iter().flat_map(|batch| &batch.calls);
         let holds = holds.filter(|call| call.stage == Stage::Held).filter_map(|call| call.expires_at);
-        let held = state.actions.iter().filter(|it| it.stage == ActionStage::Held).filter_map(|it| it.expires_at);
-        let running = state.ended.is_none() && state.opening.is_some() && state.parked_since.is_none();
+        let held = state.actions.iter().filter(|it| ended && it.stage == ActionStage::Held);
+        let held = held.filter_map(|it| it.expires_at);
+        let running = !ended && !state.parked();
         let budget =
             self.plan.spec.limits.seconds_max.filter(|_| running).map(|seconds| {
                 state.opened_at.plus_ms(seconds.saturating_mul(1000)).plus_ms(state.parked_ms).plus_ms(1)

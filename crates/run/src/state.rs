@@ -50,7 +50,8 @@ pub(crate) struct State {
     /// What caused the trip that comes next.
     pub(crate) label: InputLabel,
     pub(crate) labels: Vec<InputLabel>,
-    pub(crate) answered_holds: BTreeMap<CallId, HoldReply>,
+    /// What was said to each hold, in order: an undecided one is answered a second time.
+    pub(crate) answered_holds: BTreeMap<CallId, Vec<HoldReply>>,
     pub(crate) parked_since: Option<Timestamp>,
     pub(crate) parked_ms: u64,
     pub(crate) stop: Option<(Outcome, String)>,
@@ -349,13 +350,14 @@ impl CallState {
     }
 
     pub(crate) fn record_with(&self, end: &CallEnd) -> CallRecord {
-        let ran = self.arguments_by != ArgumentsBy::Model;
-        let arguments = if ran { &self.arguments } else { &self.model_arguments };
+        let arguments_by = if end.status.never_began() { ArgumentsBy::Model } else { self.arguments_by };
+        let by_model = arguments_by == ArgumentsBy::Model;
+        let arguments = if by_model { &self.model_arguments } else { &self.arguments };
         CallRecord {
             id: self.id.clone(),
             name: self.name.clone(),
             arguments: Value::Object(arguments.clone()),
-            arguments_by: self.arguments_by,
+            arguments_by,
             result: end.result.clone(),
             is_error: end.is_error,
             status: end.status,

@@ -227,6 +227,21 @@ impl ToolList {
         Ok(Self { hash: json::sha256_hex(text.as_bytes()), tools, by_name })
     }
 
+    /// The list that these tools and those added to them make: nothing where it is this one again. Only what is new
+    /// is compiled.
+    ///
+    /// # Errors
+    /// An added tool cannot be used, or two share a name.
+    pub(crate) fn with(&self, base: &Self, added: &[ToolSpec]) -> Result<Option<Self>, ToolError> {
+        let wanted = base.tools.iter().map(|tool| &tool.spec).chain(added);
+        if self.tools.len() == base.tools.len() + added.len() && wanted.eq(self.tools.iter().map(|tool| &tool.spec)) {
+            return Ok(None);
+        }
+        let compiled = added.iter().map(|spec| Tool::new(spec.clone()).map(Arc::new));
+        let tools = base.tools.iter().cloned().map(Ok).chain(compiled);
+        Self::new(tools.collect::<Result<_, _>>()?).map(Some)
+    }
+
     /// Compiles tools and puts them into a list.
     ///
     /// # Errors

@@ -22,7 +22,18 @@ pub(crate) fn stage(plan: &Plan, state: &State, call: &CallState) -> EventKind {
         };
         return EventKind::Answered { call: call.id.clone(), end, duration_ms: 0 };
     }
-    let needs_approval = call.tool.as_ref().is_some_and(|tool| tool.spec.needs_approval);
+    // Whoever approved the call has approved what it stages.
+    let needs_approval = call.approved.is_none() && call.tool.as_ref().is_some_and(|tool| tool.spec.needs_approval);
+    if needs_approval && plan.spec.live {
+        let end = CallEnd {
+            status: CallStatus::Failed,
+            result: "needs approval".into(),
+            is_error: true,
+            refusal: None,
+            by_hook_edit: false,
+        };
+        return EventKind::Answered { call: call.id.clone(), end, duration_ms: 0 };
+    }
     EventKind::Staged { call: call.id.clone(), needs_approval }
 }
 
@@ -38,13 +49,13 @@ pub(crate) fn follow(state: &State, at: Timestamp) -> Option<EventKind> {
                 let attempt = Attempt::Failed { error: "outcome_unknown".to_owned() };
                 return Some(EventKind::Performed { call: action.call.clone(), attempt });
             }
+            ActionStage::Held if action.expires_at.is_some_and(|until| until <= at) => {
+                return discard(&action.call, "expired");
+            }
             ActionStage::Held | ActionStage::Staged if ended.outcome != Outcome::Completed => {
                 if !ended.outcome.can_go_on() || state.settled {
                     return discard(&action.call, ended.outcome.as_str());
                 }
-            }
-            ActionStage::Held if action.expires_at.is_some_and(|until| until <= at) => {
-                return discard(&action.call, "expired");
             }
             _ => {}
         }

@@ -23,12 +23,13 @@ pub(crate) fn resolve(
     reply: &Reply,
     failures: &mut Vec<(String, String)>,
 ) -> Vec<Resolved> {
-    let mut taken = state.call_ids.clone();
-    let offered = if state.offers_tools(plan) { state.tools.as_ref().clone() } else { ToolList::default() };
+    let mut taken = BTreeSet::new();
+    let none = ToolList::default();
+    let offered = if state.offers_tools(plan) { state.tools.as_ref() } else { &none };
     let mut resolved = Vec::new();
     for (index, call) in reply.calls().enumerate() {
-        let id = unique_id(call, state.trips, index, &mut taken);
-        let read = read_arguments(call, &offered);
+        let id = unique_id(call, state, index, &mut taken);
+        let read = read_arguments(call, offered);
         let too_many = index >= plan.spec.limits.calls_max as usize;
         let (arguments, problem) = match read {
             _ if too_many => (None, Some((CallStatus::NotRun, words::too_many_calls(plan.spec.limits.calls_max)))),
@@ -72,16 +73,18 @@ fn as_call(call: &CallBlock, id: &CallId, trip: u32, index: usize, arguments: Op
     }
 }
 
-fn unique_id(call: &CallBlock, trip: u32, index: usize, taken: &mut BTreeSet<CallId>) -> CallId {
-    let own = call.id.as_str().trim();
-    if !own.is_empty() && taken.insert(own.into()) {
-        return own.into();
+fn unique_id(call: &CallBlock, state: &State, index: usize, taken: &mut BTreeSet<CallId>) -> CallId {
+    let trip = state.trips;
+    let mut is_free = |id: &CallId| !state.call_ids.contains(id) && taken.insert(id.clone());
+    let own = CallId::from(call.id.as_str().trim());
+    if !own.as_str().is_empty() && is_free(&own) {
+        return own;
     }
     let mut n = 0;
     loop {
         let suffix = if n == 0 { String::new() } else { format!("_{n}") };
         let made = CallId::new(format!("call_{trip}_{index}{suffix}"));
-        if taken.insert(made.clone()) {
+        if is_free(&made) {
             return made;
         }
         n += 1;
