@@ -1,205 +1,156 @@
-//! Calls of tools and backstops that are endpoints, exactly as `spec/contract.md` 2.11 says.
+//! Requests that leave a run: checked, with the host's own headers, over one transport.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use gesta_model::transport::{Guard, Outgoing, Received, Timeouts, Transport, TransportError, TransportSpec};
-use gesta_run::json::{self, Object};
-use gesta_run::{Answer, Ran};
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri};
-use serde_json::{Value, json};
+use gesta_model::transport::{Guard, Outgoing, Received, TransportError};
+use gesta_model::{Lookup, Timeouts, Transport, TransportSpec};
+use gesta_run::call::Answer;
+use http::{HeaderMap, HeaderName, HeaderValue, Method};
+use serde_json::Value;
 
-use super::policy::Policy;
-use crate::folder::agent_toml::BackstopToml;
-use crate::folder::secret::Template;
-use crate::folder::{Endpoint, Secrets};
-use crate::hook::{RanFuture, TurnSeen};
-use crate::tool::{AnswerFuture, Scope, ToolBody};
+use super::headers::Scoped;
+use super::policy::{Policy, is_public};
+use crate::folder::secret::{Secret, Template};
+use crate::folder::Secrets;
 
-/// Longest body of an answer, in bytes.
-const BODY_BYTES_MAX: usize = 256 * 1024;
-/// How long connecting may take. What the body of a tool may take in all is the tool's own time limit.
-const CONNECT_MS: u64 = 10_000;
+/// The variable with the proxy that requests of tools go through. The usual ones are for the model alone: a proxy
+/// resolves names by itself, so that it, and not we, has to keep to the rules.
+const EGRESS_PROXY: &str = "GESTA_EGRESS_PROXY";
 
-/// Makes the requests of one agent, within its network's rules.
-pub struct HttpCaller {
+/// Makes the requests of tools and backstops. Cheap to clone; clones share their connections.
+#[derive(Debug, Clone)]
+pub struct HttpCaller(pub(crate) Arc<Caller>);
+
+pub(crate) struct Caller {
     policy: Policy,
     transport: Transport,
 }
 
-/// The rules, asked for each address that a name was resolved to.
-struct Walls(Policy);
-
-impl Guard for Walls {
-    fn address(&self, host: &str, address: SocketAddr) -> Result<(), String> {
-        if self.0.opens(host, address.port()) {
-            return Ok(());
-        }
-        Policy::check_addresses(host, &[address.ip()]).map_err(|why| why.to_string())
-    }
+/// One endpoint and everything of a request that does not change.
+#[derive(Clone)]
+pub(crate) struct Call {
+    url: String,
+    headers: HeaderMap,
+    secrets: Vec<Secret>,
+    time_limit_ms: u64,
 }
 
 impl HttpCaller {
-    /// A caller with these rules. `lookup` is asked for proxies and certificates.
-    pub fn new(policy: Policy, lookup: &gesta_model::Lookup) -> Self {
-        let guard: Arc<dyn Guard> = Arc::new(Walls(policy.clone()));
-        let spec = TransportSpec { lookup: Some(&**lookup), root_files: Vec::new(), guard: Some(guard) };
-        Self { policy, transport: Transport::new(spec) }
+    /// Requests under these rules. `lookup` is asked for `SSL_CERT_FILE`, `GESTA_EGRESS_PROXY` and `NO_PROXY`.
+    pub fn new(policy: Policy, lookup: &Lookup) -> Self {
+        let own = |name: &str| match name.to_ascii_uppercase().as_str() {
+            "HTTP_PROXY" | "HTTPS_PROXY" | "ALL_PROXY" => lookup(EGRESS_PROXY),
+            "SSL_CERT_FILE" | "NO_PROXY" => lookup(name),
+            _ => None,
+        };
+        let guard = Arc::new(Wall(policy.clone()));
+        let transport = Transport::new(TransportSpec { lookup: Some(&own), guard: Some(guard), ..Default::default() });
+        Self(Arc::new(Caller { policy, transport }))
     }
+}
 
-    /// The body of a tool that is an endpoint.
-    pub(crate) fn tool(&self, endpoint: &Endpoint, secrets: &Secrets, time_limit_ms: u64) -> impl ToolBody + 'static {
-        let target = self.target(&endpoint.url, &endpoint.headers, secrets, time_limit_ms);
-        move |arguments: Object, scope: Scope| -> AnswerFuture {
-            let target = target.clone();
-            Box::pin(async move {
-                match target {
-                    Ok(target) => target.call(&arguments, &scope).await,
-                    Err(why) => Answer::Error(why),
-                }
-            })
-        }
-    }
-
-    /// What a backstop with an address does: tells the server of the turn; a `prompt` in its answer is the backstop's.
-    pub(crate) fn backstop(
+impl Caller {
+    /// Sends one POST. Nothing is tried twice and no redirect is followed.
+    pub(crate) async fn post(
         &self,
-        written: &BackstopToml,
-        secrets: &Secrets,
-    ) -> Option<Arc<dyn Fn(TurnSeen) -> RanFuture + Send + Sync>> {
-        let url = written.url.as_ref()?;
-        let parsed =
-            written.headers.iter().filter_map(|(name, value)| Some((name.clone(), Template::parse(value).ok()?)));
-        let limit_ms = written.time_limit.as_ref().map_or(gesta_run::tool::TIME_LIMIT_MS, |limit| limit.ms());
-        let target = self.target(url, &parsed.collect(), secrets, limit_ms);
-        let name = written.name.clone();
-        Some(Arc::new(move |turn: TurnSeen| {
-            let (target, name) = (target.clone(), name.clone());
-            Box::pin(async move { target?.tell(&name, turn).await })
-        }))
+        call: &Call,
+        scoped: &Scoped<'_>,
+        body: Bytes,
+        body_bytes_max: usize,
+    ) -> Result<Received, TransportError> {
+        let refused = |reason: String| TransportError::Forbidden { host: host_of(&call.url), reason };
+        let target = self.policy.check_url(&call.url).map_err(|why| refused(why.to_string()))?;
+        let uri = target.url.as_str().parse().map_err(|_| TransportError::Address(host_of(&call.url)))?;
+        let mut headers = call.headers.clone();
+        scoped.write(&mut headers);
+        let ms = call.time_limit_ms;
+        let timeouts = Timeouts { connect_ms: ms, first_byte_ms: ms, idle_ms: ms, whole_ms: ms };
+        let request = Outgoing { method: Method::POST, uri, headers, body };
+        self.transport.send(&request, timeouts, body_bytes_max).await
     }
+}
 
-    fn target(
-        &self,
+impl Call {
+    pub(crate) fn new(
         url: &str,
         templates: &BTreeMap<String, Template>,
         secrets: &Secrets,
         time_limit_ms: u64,
-    ) -> Result<Target, String> {
-        let checked = self.policy.check_url(url).map_err(|why| why.to_string())?;
-        let uri: Uri = checked.url.as_str().parse().map_err(|_| format!("`{url}` is no address"))?;
+    ) -> Self {
         let mut headers = HeaderMap::new();
+        let mut known = Vec::new();
         for (name, template) in templates {
-            let missing = || format!("the secret of header `{name}` is not set");
-            let value = template.fill(secrets).ok_or_else(missing)?;
-            let bad = |_| format!("header `{name}` cannot be sent");
-            let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| format!("`{name}` is no header"))?;
-            let mut value = HeaderValue::from_str(value.expose()).map_err(bad)?;
-            value.set_sensitive(true);
-            headers.insert(name, value);
+            let Some(filled) = template.fill(secrets) else { continue };
+            let name = HeaderName::from_bytes(name.as_bytes());
+            if let (Ok(name), Ok(mut value)) = (name, HeaderValue::from_str(filled.expose())) {
+                value.set_sensitive(template.env.is_some());
+                headers.insert(name, value);
+            }
+            known.extend(template.env.as_ref().and_then(|name| secrets.get(name)).cloned());
         }
-        headers.insert(http::header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        let (first_byte_ms, idle_ms, whole_ms) = (time_limit_ms, time_limit_ms, time_limit_ms);
-        let timeouts = Timeouts { connect_ms: CONNECT_MS.min(time_limit_ms), first_byte_ms, idle_ms, whole_ms };
-        Ok(Target { transport: self.transport.clone(), uri, headers, timeouts })
+        Self { url: url.to_owned(), headers, secrets: known, time_limit_ms }
     }
-}
 
-#[derive(Clone)]
-struct Target {
-    transport: Transport,
-    uri: Uri,
-    headers: HeaderMap,
-    timeouts: Timeouts,
-}
-
-impl Target {
-    async fn call(&self, arguments: &Object, scope: &Scope) -> Answer {
-        let own = [
-            ("idempotency-key", Some(scope.idempotency_key())),
-            ("gesta-run", Some(scope.run.to_string())),
-            ("gesta-conversation", scope.conversation.as_ref().map(ToString::to_string)),
-            ("gesta-contact", scope.contact.as_ref().map(ToString::to_string)),
-        ];
-        match self.post(&json!({ "arguments": arguments }), own).await {
-            Ok(received) => answer_of(&received),
-            Err(why) => answer_of_failure(&why),
+    /// A server that quotes our own secrets back at us is not to put them into the log.
+    pub(crate) fn hide(&self, answer: Answer) -> Answer {
+        match answer {
+            Answer::Ok(value) => Answer::Ok(self.hide_in(value)),
+            Answer::Error(text) => Answer::Error(self.hide_text(text)),
+            Answer::TimedOut | Answer::Unknown => answer,
         }
     }
 
-    async fn tell(&self, name: &str, turn: TurnSeen) -> Result<Ran, String> {
-        let own = [
-            ("idempotency-key", Some(format!("{}/{name}", turn.run_id))),
-            ("gesta-run", Some(turn.run_id.to_string())),
-            ("gesta-conversation", turn.conversation.as_ref().map(ToString::to_string)),
-            ("gesta-contact", turn.contact.as_ref().map(ToString::to_string)),
-        ];
-        let body = json!({
-            "backstop": name,
-            "phase": turn.phase,
-            "run_id": turn.run_id,
-            "input": turn.input,
-            "reply": turn.reply,
-            "trip_index": turn.trip_index,
-            "tool_calls": turn.tool_calls,
-            "state": turn.state,
-        });
-        let received = self.post(&body, own).await.map_err(|why| why.to_string())?;
-        if !received.status.is_success() {
-            return Err(format!("the server answered {}", received.status.as_u16()));
+    fn hide_in(&self, value: Value) -> Value {
+        match value {
+            Value::String(text) => Value::String(self.hide_text(text)),
+            Value::Array(list) => list.into_iter().map(|item| self.hide_in(item)).collect(),
+            Value::Object(object) => {
+                Value::Object(object.into_iter().map(|(key, value)| (key, self.hide_in(value))).collect())
+            }
+            plain => plain,
         }
-        let answer: Value = serde_json::from_slice(&received.body).unwrap_or(Value::Null);
-        let prompt = answer.get("prompt").and_then(Value::as_str).map(str::to_owned);
-        Ok(Ran { prompt, state: answer.get("state").filter(|state| state.is_object()).cloned() })
     }
 
-    async fn post(&self, body: &Value, own: [(&'static str, Option<String>); 4]) -> Result<Received, TransportError> {
-        let mut headers = self.headers.clone();
-        for (name, value) in own {
-            let Some(value) = value else { continue };
-            // A name with characters that no header may have goes percent-encoded, so that it is still told apart.
-            let plain = HeaderValue::from_str(&value).ok().filter(|_| value.is_ascii());
-            let value = plain.or_else(|| HeaderValue::from_str(&percent_encoded(&value)).ok());
-            headers.extend(value.map(|value| (HeaderName::from_static(name), value)));
-        }
-        let body = Bytes::from(body.to_string());
-        let request = Outgoing { method: Method::POST, uri: self.uri.clone(), headers, body };
-        self.transport.send(&request, self.timeouts, BODY_BYTES_MAX).await
+    fn hide_text(&self, text: String) -> String {
+        let long = self.secrets.iter().map(Secret::expose).filter(|secret| secret.len() >= 8);
+        long.fold(text, |text, secret| if text.contains(secret) { text.replace(secret, "***") } else { text })
     }
 }
 
-fn percent_encoded(text: &str) -> String {
-    url::form_urlencoded::byte_serialize(text.as_bytes()).collect()
+fn host_of(url: &str) -> String {
+    url::Url::parse(url).ok().and_then(|url| url.host_str().map(str::to_owned)).unwrap_or_default()
 }
 
-/// 2xx is the result, 4xx an error with its text, 5xx a failure; a redirect is not followed.
-fn answer_of(received: &Received) -> Answer {
-    let text = String::from_utf8_lossy(&received.body);
-    let status = received.status;
-    if status.is_success() {
-        if text.trim().is_empty() {
-            return Answer::Ok(Value::Null);
+/// The rules as the transport asks them: about each address that a name was resolved to, before it connects.
+struct Wall(Policy);
+
+impl Guard for Wall {
+    fn address(&self, host: &str, address: SocketAddr) -> Result<(), String> {
+        if is_public(address.ip()) || self.0.allows(host, address.port()) {
+            return Ok(());
         }
-        return Answer::Ok(json::read_strict(&text).unwrap_or_else(|_| Value::String(text.into_owned())));
+        let entry = format!("{host}:{}", address.port());
+        Err(format!("its address {} is not public; `[network] allow = [\"{entry}\"]` would open it", address.ip()))
     }
-    if status.is_client_error() && !text.trim().is_empty() {
-        return Answer::Error(text.into_owned());
+
+    fn by_proxy(&self, _: &str, _: u16) -> Result<(), String> {
+        Ok(())
     }
-    if status.is_redirection() {
-        return Answer::Error(format!(
-            "the tool's server sent a redirect ({}), which is not followed",
-            status.as_u16()
-        ));
-    }
-    Answer::Error(format!("the tool's server answered {}", status.as_u16()))
 }
 
-fn answer_of_failure(why: &TransportError) -> Answer {
-    match why {
-        TransportError::Timeout(_) if why.may_have_arrived() => Answer::TimedOut,
-        _ if why.may_have_arrived() => Answer::Unknown,
-        _ => Answer::Error(format!("the tool's server cannot be reached: {why}")),
+impl fmt::Debug for Caller {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Caller").field("policy", &self.policy).finish_non_exhaustive()
+    }
+}
+
+/// Shows no header: some hold secrets.
+impl fmt::Debug for Call {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Call").field("host", &host_of(&self.url)).finish_non_exhaustive()
     }
 }

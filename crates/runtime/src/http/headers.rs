@@ -1,6 +1,7 @@
 //! Headers that a folder may add to its requests; the host's own are not to be had.
 
-use http::{HeaderName, HeaderValue};
+use http::header::{ACCEPT, CONTENT_TYPE, USER_AGENT};
+use http::{HeaderMap, HeaderName, HeaderValue};
 
 /// Set by the host or by the connection, and by nothing else (`spec/contract.md`, 2.11).
 const RESERVED: [&str; 10] = [
@@ -31,6 +32,50 @@ pub(crate) fn check(name: &str, value: &str) -> Result<(), String> {
     HeaderValue::from_str(value)
         .map(drop)
         .map_err(|_| format!("the value of `{name}` has characters that no header may"))
+}
+
+/// Whose request it is: the host's own words, which nothing that a folder or a model says can change.
+pub(crate) struct Scoped<'a> {
+    pub(crate) idempotency_key: String,
+    pub(crate) run: &'a str,
+    pub(crate) conversation: Option<&'a str>,
+    pub(crate) contact: Option<&'a str>,
+}
+
+impl Scoped<'_> {
+    /// Sets the host's headers, over whatever stands there.
+    pub(crate) fn write(&self, headers: &mut HeaderMap) {
+        let json = HeaderValue::from_static("application/json");
+        headers.insert(CONTENT_TYPE, json.clone());
+        headers.entry(ACCEPT).or_insert(json);
+        let agent = HeaderValue::from_static(concat!("gesta/", env!("CARGO_PKG_VERSION")));
+        headers.entry(USER_AGENT).or_insert(agent);
+        let own = [
+            ("idempotency-key", Some(self.idempotency_key.as_str())),
+            ("gesta-run", Some(self.run)),
+            ("gesta-conversation", self.conversation),
+            ("gesta-contact", self.contact),
+        ];
+        for (name, value) in own {
+            headers.remove(name);
+            if let Some(value) = value {
+                headers.insert(HeaderName::from_static(name), legal(value));
+            }
+        }
+    }
+}
+
+/// A text as a header's value: whatever is no visible ASCII character, and `%` itself, is percent-encoded.
+fn legal(text: &str) -> HeaderValue {
+    let mut out = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            b'%' => out.push_str("%25"),
+            0x21..=0x7e => out.push(char::from(byte)),
+            _ => out.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    HeaderValue::from_str(&out).unwrap_or_else(|_| HeaderValue::from_static(""))
 }
 
 #[cfg(test)]

@@ -1,0 +1,217 @@
+//! The driver, the only thing that waits: performs each new want, stores events before what they lead to, feeds answers
+//! back. Every use goes through this one loop.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use futures_util::future::{AbortHandle, Abortable};
+use futures_util::stream::{FuturesUnordered, StreamExt};
+use gesta_run::{
+    Effect, Event, EventKind, FaultKind, FeedError, Input, InputKind, Met, Outcome, Run, RunError, RunResult, Status,
+    Want, WantId,
+};
+use gesta_store::StoreError;
+
+use crate::agent::Parts;
+use crate::cancel::Cancel;
+use crate::error::AgentError;
+use crate::history::History;
+use crate::journal::Journal;
+use crate::perform::{self, Done};
+use crate::progress::{Listener, Progress};
+use crate::trace;
+
+/// How often a lease is renewed while nothing is written.
+const RENEW_EVERY: Duration = Duration::from_secs(10);
+
+type Task = Abortable<perform::Performing>;
+
+/// Drives one run until it is closed or parked.
+pub(crate) struct Driver {
+    parts: Arc<Parts>,
+    run: Run,
+    journal: Journal,
+    history: History,
+    shortened: bool,
+    cancel: Cancel,
+    listener: Option<Listener>,
+    /// The run has been parked, or was taken up.
+    resumed: bool,
+    tasks: FuturesUnordered<Task>,
+    going: Vec<(WantId, AbortHandle)>,
+}
+
+impl Driver {
+    pub(crate) fn new(
+        parts: Arc<Parts>,
+        run: Run,
+        journal: Journal,
+        history: History,
+        cancel: Cancel,
+        listener: Option<Listener>,
+        resumed: bool,
+    ) -> Self {
+        let (tasks, going) = (FuturesUnordered::new(), Vec::new());
+        Self { parts, run, journal, history, shortened: false, cancel, listener, resumed, tasks, going }
+    }
+
+    pub(crate) fn run(&self) -> &Run {
+        &self.run
+    }
+
+    /// Drives the run, and hands back how it stands when nothing is left to do here.
+    pub(crate) async fn drive(mut self) -> Result<RunResult, AgentError> {
+        let result = match self.until_quiet().await {
+            Ok(()) => self.run.result(),
+            Err(why) => self.store_failed(&why).await,
+        };
+        if let Some(listener) = &self.listener {
+            listener(Progress::Finished(Box::new(result.clone())));
+        }
+        Ok(result)
+    }
+
+    async fn until_quiet(&mut self) -> Result<(), StoreError> {
+        if self.cancel.is_cancelled() {
+            let _ = self.feed(InputKind::Cancelled);
+        }
+        loop {
+            self.start_wants().await?;
+            if self.tasks.is_empty() {
+                break;
+            }
+            self.wait().await?;
+        }
+        self.journal.leave(&self.run).await
+    }
+
+    /// Stops what is no longer wanted and starts what is newly wanted.
+    async fn start_wants(&mut self) -> Result<(), StoreError> {
+        let wants = self.run.wants();
+        self.going.retain(|(id, handle)| {
+            let wanted = wants.iter().any(|want| want.id == *id);
+            if !wanted {
+                handle.abort();
+            }
+            wanted
+        });
+        for want in wants {
+            let waits_outside = matches!(want.effect, Effect::Hold(_));
+            if waits_outside || self.going.iter().any(|(id, _)| *id == want.id) {
+                continue;
+            }
+            if want.effect.needs_stored_log() {
+                self.journal.flush(&self.run).await?;
+            }
+            self.start(want);
+        }
+        Ok(())
+    }
+
+    fn start(&mut self, want: Want) {
+        if let (Effect::CallModel, Some(listener)) = (&want.effect, &self.listener) {
+            listener(Progress::TripStarted { trip: self.run.trip(), label: self.run.next_label() });
+        }
+        let stage = perform::Stage {
+            parts: &self.parts,
+            run: &self.run,
+            history: self.history.messages(),
+            listener: self.listener.as_ref(),
+            resumed: self.resumed,
+        };
+        let (handle, registration) = AbortHandle::new_pair();
+        self.tasks.push(Abortable::new(stage.perform(&want), registration));
+        self.going.push((want.id, handle));
+    }
+
+    /// Waits for one thing to happen, then takes what else is at hand, so that it shares an append.
+    async fn wait(&mut self) -> Result<(), StoreError> {
+        let deadline = self.run.next_deadline();
+        let left = deadline.map(|until| Duration::from_millis(until.since_ms(self.parts.clock.now())));
+        tokio::select! {
+            biased;
+            () = self.cancel.cancelled() , if !self.cancel_fed() => { let _ = self.feed(InputKind::Cancelled); }
+            done = self.tasks.next() => {
+                if let Some(Ok(done)) = done { self.take(done); }
+                while let Some(Some(done)) = self.tasks.next().now_or_never() {
+                    if let Ok(done) = done { self.take(done); }
+                }
+            }
+            () = tokio::time::sleep(left.unwrap_or(RENEW_EVERY)), if left.is_some() => self.tick(),
+            () = tokio::time::sleep(RENEW_EVERY) => self.journal.renew().await?,
+        }
+        Ok(())
+    }
+
+    fn cancel_fed(&self) -> bool {
+        self.run.status() == Status::Ended
+    }
+
+    fn take(&mut self, done: Done) {
+        self.going.retain(|(id, _)| *id != done.want);
+        if let Met::Failed(fault) = &done.met {
+            if fault.kind == FaultKind::ContextLength && !self.shortened && self.history.shorten() {
+                // The want stands: it is started again with a shorter history.
+                self.shortened = true;
+                tracing::warn!(run = ?self.run.opening().map(|it| &it.run), "the history was too long and was shortened");
+                return;
+            }
+        }
+        let said = self.feed(InputKind::Met { want: done.want, met: done.met });
+        if let Err(why) = said {
+            tracing::debug!(%why, "an answer came too late");
+        }
+        if let (Some(delta), Some(listener)) = (done.held_back, &self.listener) {
+            if self.run.reply_text().trim_start() == text_of(&delta).trim_start() {
+                listener(Progress::Delta { trip: self.run.trip().saturating_sub(1), delta });
+            }
+        }
+    }
+
+    pub(crate) fn tick(&mut self) {
+        let _ = self.feed(InputKind::Tick);
+    }
+
+    pub(crate) fn feed(&mut self, kind: InputKind) -> Result<(), FeedError> {
+        self.feed_at(Input { at: self.parts.clock.now(), kind })
+    }
+
+    pub(crate) fn feed_at(&mut self, input: Input) -> Result<(), FeedError> {
+        let events = self.run.feed(input)?;
+        self.journal.gather(events);
+        for event in events {
+            trace::event(event);
+            if matches!(event.what, EventKind::Held { .. }) {
+                self.resumed = true;
+            }
+            if let Some(listener) = &self.listener {
+                listener(Progress::Happened(Box::new(Event::clone(event))));
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) async fn abandon(self) {
+        self.journal.abandon().await;
+    }
+
+    /// A checkpoint that cannot be written ends the run here; its log goes on from the last one.
+    async fn store_failed(&mut self, why: &StoreError) -> RunResult {
+        tracing::error!(%why, "a checkpoint could not be written; the run stops here");
+        self.going.iter().for_each(|(_, handle)| handle.abort());
+        self.journal.abandon().await;
+        let mut result = self.run.result();
+        result.status = Status::Ended;
+        result.outcome = Some(Outcome::StoreFailed);
+        result.error = Some(RunError::of(Outcome::StoreFailed, why.to_string()));
+        result
+    }
+}
+
+fn text_of(delta: &gesta_run::Delta) -> &str {
+    match delta {
+        gesta_run::Delta::Text { text, .. } | gesta_run::Delta::Thinking { text, .. } => text,
+        gesta_run::Delta::Call { .. } | gesta_run::Delta::Raw { .. } => "",
+    }
+}

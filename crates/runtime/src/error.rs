@@ -1,0 +1,63 @@
+//! What can go wrong around a run. How a run itself ends is in its result, never here.
+
+use gesta_run::{AnswerError, CallId, FeedError, PlanError, RunId};
+use gesta_store::StoreError;
+
+/// Why there is no result. A model that failed, a hook that failed or a limit that was met is an outcome of the
+/// result instead (`spec/contract.md`, 2.1).
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AgentError {
+    /// The agent is not put together well.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// Something the builder was not given.
+    #[error("agent: {0}")]
+    Incomplete(String),
+    /// The input cannot be used.
+    #[error("input: {0}")]
+    Input(FeedError),
+    /// The conversation has a run going on.
+    #[error("conversation is busy: run `{run}` is going on; wait for it or cancel it")]
+    Busy {
+        /// The run.
+        run: RunId,
+    },
+    /// The conversation waits for answers, and the agent refuses messages meanwhile.
+    #[error("run `{run}` waits for answers to {}; answer them first", list(.open))]
+    Waiting {
+        /// The run.
+        run: RunId,
+        /// Its open holds.
+        open: Vec<CallId>,
+    },
+    /// Answers to holds were refused; nothing was recorded and nothing ran.
+    #[error(transparent)]
+    Answers(#[from] AnswerError),
+    /// The run cannot go on.
+    #[error("run `{run}`: {reason}")]
+    CannotGoOn {
+        /// The run.
+        run: RunId,
+        /// Why not.
+        reason: String,
+    },
+    /// The configuration the run was begun under is not there, and the present one differs in more than its prompt.
+    #[error(
+        "run `{run}` was begun under another configuration ({config}), which is not in the store, and the present one \
+         differs in more than its prompt"
+    )]
+    ConfigChanged {
+        /// The run.
+        run: RunId,
+        /// The hash of its configuration.
+        config: String,
+    },
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+fn list(ids: &[CallId]) -> String {
+    ids.iter().map(CallId::as_str).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,155 @@
+//! Keeps a run's events: gathers those of a step, and writes them before what they lead to is performed.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use gesta_run::{CallId, Event, EventKind, Run, Timestamp};
+use gesta_store::{HeadChange, HoldClosed, Lease, NewRun, Store, StoreError};
+
+use crate::history;
+
+/// The log of one run on its way into the store.
+pub(crate) struct Journal {
+    store: Arc<dyn Store>,
+    place: Place,
+    /// Events that the store has.
+    stored: u64,
+    pending: Vec<Event>,
+    /// Holds that the store shows.
+    holds: BTreeSet<CallId>,
+    /// The run's own store is memory, and nobody else looks at it: it is written down only if the run is left.
+    lazy: bool,
+}
+
+enum Place {
+    /// Not yet in the store.
+    New(Box<NewRun>),
+    Leased(Lease),
+    Released,
+}
+
+impl Journal {
+    pub(crate) fn new(store: Arc<dyn Store>, run: NewRun, lazy: bool) -> Self {
+        let place = Place::New(Box::new(run));
+        Self { store, place, stored: 0, pending: Vec::new(), holds: BTreeSet::new(), lazy }
+    }
+
+    pub(crate) fn taken_up(store: Arc<dyn Store>, lease: Lease, run: &Run, stored: u64) -> Self {
+        let holds = run.holds().into_iter().map(|hold| hold.id).collect();
+        Self { store, place: Place::Leased(lease), stored, pending: Vec::new(), holds, lazy: false }
+    }
+
+    pub(crate) fn gather(&mut self, events: &[Event]) {
+        self.pending.extend_from_slice(events);
+    }
+
+    /// Takes the run's conversation now, before anything of it is stored.
+    pub(crate) async fn open(&mut self) -> Result<(), StoreError> {
+        if let Place::New(new) = &self.place {
+            if !self.lazy {
+                let lease = self.store.open(NewRun::clone(new), &[]).await?;
+                self.place = Place::Leased(lease);
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes what was gathered, in one append.
+    pub(crate) async fn flush(&mut self, run: &Run) -> Result<(), StoreError> {
+        if self.pending.is_empty() || self.lazy {
+            return Ok(());
+        }
+        self.write(run, false).await
+    }
+
+    /// Writes what was gathered and gives the run back: it is closed, or waits for someone.
+    pub(crate) async fn leave(&mut self, run: &Run) -> Result<(), StoreError> {
+        if self.lazy && run.closed() {
+            self.place = Place::Released;
+            return Ok(());
+        }
+        self.write(run, true).await
+    }
+
+    async fn write(&mut self, run: &Run, release: bool) -> Result<(), StoreError> {
+        if let Place::New(new) = &self.place {
+            let lease = self.store.open(NewRun::clone(new), &[]).await?;
+            self.place = Place::Leased(lease);
+        }
+        let Place::Leased(lease) = &self.place else { return Ok(()) };
+        if self.pending.is_empty() {
+            if release {
+                self.store.release(lease).await?;
+                self.place = Place::Released;
+            }
+            return Ok(());
+        }
+        let change = self.change(run, release);
+        self.store.append(lease, self.stored, &self.pending, change).await?;
+        self.stored += self.pending.len() as u64;
+        self.pending.clear();
+        self.holds = run.holds().into_iter().map(|hold| hold.id).collect();
+        if release {
+            self.place = Place::Released;
+        }
+        Ok(())
+    }
+
+    fn change(&self, run: &Run, release: bool) -> HeadChange {
+        let at = self.pending.last().map_or(Timestamp::default(), |event| event.at);
+        let holds = run.holds();
+        let changed = |what: &EventKind| {
+            matches!(what, EventKind::Held { .. } | EventKind::Staged { .. } | EventKind::Recovered)
+        };
+        let opened = self.pending.iter().any(|event| changed(&event.what));
+        let open: BTreeSet<&CallId> = holds.iter().map(|hold| &hold.id).collect();
+        let answered = self.pending.iter().filter_map(|event| match &event.what {
+            EventKind::HoldAnswered { call, .. } => Some(call),
+            _ => None,
+        });
+        let known: BTreeSet<&CallId> = self.holds.iter().chain(answered).collect();
+        let closed = known.into_iter().filter(|call| !open.contains(call));
+        let holds_closed = closed.map(|call| HoldClosed {
+            call: call.clone(),
+            answer: run.hold_answer(call).cloned(),
+            at,
+        });
+        HeadChange {
+            status: run.status(),
+            outcome: run.outcome().copied(),
+            closed: run.closed(),
+            holds_closed: holds_closed.collect(),
+            holds: if opened { holds } else { Vec::new() },
+            turn: self.turn(run),
+            release,
+        }
+    }
+
+    /// What goes into the history, with the append in which the run can no longer go on.
+    fn turn(&self, run: &Run) -> Option<gesta_store::Turn> {
+        run.opening()?.conversation.as_ref()?;
+        let over = self.pending.iter().any(|event| match &event.what {
+            EventKind::Ended { outcome, .. } => !outcome.can_go_on(),
+            EventKind::Settled => true,
+            _ => false,
+        });
+        over.then(|| history::turn_of(run.transcript()))
+    }
+
+    /// Keeps the lease while nothing is written.
+    pub(crate) async fn renew(&self) -> Result<(), StoreError> {
+        match &self.place {
+            Place::Leased(lease) => self.store.renew(lease).await,
+            Place::New(_) | Place::Released => Ok(()),
+        }
+    }
+
+    /// Gives the run back without writing, after something else went wrong.
+    pub(crate) async fn abandon(&self) {
+        if let Place::Leased(lease) = &self.place {
+            if let Err(why) = self.store.release(lease).await {
+                tracing::warn!(run = %lease.run(), %why, "the run's lease could not be given back");
+            }
+        }
+    }
+}

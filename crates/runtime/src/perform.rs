@@ -1,0 +1,245 @@
+//! What performing each kind of want means. One future a want; whatever happens in it becomes one answer.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use gesta_run::{
+    Answer, Attempt, CallId, Delta, Effect, HookError, Message, Met, Phase, Run, ToolEffect, Want, WantId,
+};
+use tokio::task::JoinHandle;
+
+use crate::agent::Parts;
+use crate::hook::{CallAsked, TurnSeen};
+use crate::progress::Listener;
+use crate::tool::{Scope, ToolBody};
+use crate::model_call;
+
+/// How long a hook may take, and how long in a live session (`spec/contract.md`, 7.1).
+const HOOK_LIMIT: Duration = Duration::from_secs(10);
+const HOOK_LIMIT_LIVE: Duration = Duration::from_secs(2);
+
+/// A want being performed.
+pub(crate) type Performing = Pin<Box<dyn Future<Output = Done> + Send>>;
+
+/// What came of a want.
+pub(crate) struct Done {
+    pub(crate) want: WantId,
+    pub(crate) met: Met,
+    /// Text that was not shown, because it looked like a call written as text.
+    pub(crate) held_back: Option<Delta>,
+}
+
+/// What a want is performed with.
+pub(crate) struct Stage<'a> {
+    pub(crate) parts: &'a Arc<Parts>,
+    pub(crate) run: &'a Run,
+    pub(crate) history: &'a [Message],
+    pub(crate) listener: Option<&'a Listener>,
+    pub(crate) resumed: bool,
+}
+
+impl Stage<'_> {
+    pub(crate) fn perform(&self, want: &Want) -> Performing {
+        let id = want.id.clone();
+        match &want.effect {
+            Effect::CallModel => model_call::ask(self, id),
+            Effect::Offer => ready(id, Met::Offered { added: Vec::new() }),
+            Effect::Decide(call) => self.decide(id, call),
+            Effect::RunTool(call) => self.run_tool(id, call),
+            Effect::Detect(backstop) => self.detect(id, *backstop),
+            Effect::RunBackstop(backstop) => self.run_backstop(id, *backstop),
+            // Whoever asked takes the result directly: that is the delivery.
+            Effect::Deliver => ready(id, Met::Delivered { path: "inline".to_owned() }),
+            Effect::Perform(call) => self.perform_action(id, call),
+            Effect::Hold(_) => Box::pin(std::future::pending()),
+        }
+    }
+
+    fn scope(&self, call: &CallId) -> Scope {
+        let opening = self.run.opening();
+        Scope {
+            run: opening.map_or_else(|| "".into(), |it| it.run.clone()),
+            call: call.clone(),
+            conversation: opening.and_then(|it| it.conversation.clone()),
+            contact: opening.and_then(|it| it.contact.clone()),
+        }
+    }
+
+    fn decide(&self, id: WantId, call: &CallId) -> Performing {
+        let (Some(hook), Some(call)) = (self.parts.hook.clone(), self.run.call(call)) else {
+            return ready(id, Met::Decided(Ok(gesta_run::Decision::run())));
+        };
+        let scope = self.scope(&call.id);
+        let asked = CallAsked {
+            id: call.id.clone(),
+            name: call.name.clone(),
+            arguments: call.model_arguments.clone(),
+            raw_arguments: call.raw_arguments.clone(),
+            trip: call.trip,
+            index: call.index,
+            batch_size: self.run.batch_size(),
+            run_id: scope.run,
+            conversation: scope.conversation,
+            contact: scope.contact,
+            resumed: self.resumed,
+        };
+        let limit = if self.run.plan().spec.live { HOOK_LIMIT_LIVE } else { HOOK_LIMIT };
+        let limited = Limited::spawn(limit, async move { hook.decide(asked).await });
+        met(id, async move {
+            Met::Decided(match limited.wait().await {
+                Ok(ruling) => ruling,
+                Err(why) => Err(HookError(format!("the hook {why}"))),
+            })
+        })
+    }
+
+    fn run_tool(&self, id: WantId, call: &CallId) -> Performing {
+        let Some(state) = self.run.call(call) else { return ready(id, Met::Answered(Answer::Unknown)) };
+        let Some(arguments) = self.run.arguments_to_run(call).cloned() else {
+            let text = "the arguments are not those that were approved; the call was not run";
+            return ready(id, Met::Answered(Answer::Error(text.to_owned())));
+        };
+        let limit_ms = state.tool.as_ref().map_or(gesta_run::tool::TIME_LIMIT_MS, |tool| tool.spec.time_limit_ms);
+        let Some(body) = self.parts.tools.get(&state.name).cloned() else {
+            let text = format!("tool `{}` has no body here", state.name);
+            return ready(id, Met::Answered(Answer::Error(text)));
+        };
+        let name = state.name.clone();
+        let running = run_body(body, arguments, self.scope(call), limit_ms);
+        met(id, async move {
+            Met::Answered(running.await.unwrap_or_else(|| {
+                tracing::error!(tool = %name, "a tool panicked");
+                Answer::Error("the tool failed inside (it panicked)".to_owned())
+            }))
+        })
+    }
+
+    fn perform_action(&self, id: WantId, call: &CallId) -> Performing {
+        let failed = |error: &str| Met::Performed(Attempt::Failed { error: error.to_owned() });
+        let Some((tool, arguments)) = self.run.action(call) else { return ready(id, failed("gone")) };
+        let plan = self.run.plan();
+        let spec = plan.tools().get(tool).filter(|tool| tool.spec.effect == ToolEffect::Staged);
+        let (Some(body), Some(spec)) = (self.parts.tools.get(tool).cloned(), spec) else {
+            return ready(id, failed("config_removed"));
+        };
+        let running = run_body(body, arguments.clone(), self.scope(call), spec.spec.time_limit_ms);
+        met(id, async move {
+            let failed = |error: String| Attempt::Failed { error };
+            Met::Performed(match running.await {
+                Some(Answer::Ok(_)) => Attempt::Performed,
+                Some(Answer::Error(text)) => failed(text),
+                Some(Answer::TimedOut) => failed("timeout".to_owned()),
+                Some(Answer::Unknown) => failed("outcome_unknown".to_owned()),
+                None => failed("panicked".to_owned()),
+            })
+        })
+    }
+
+    fn seen(&self, backstop: usize) -> TurnSeen {
+        let opening = self.run.opening();
+        let at_gate = self.run.at_gate();
+        let result = self.run.result();
+        let specs = &self.run.plan().spec.contract.backstops;
+        TurnSeen {
+            phase: specs.get(backstop).map_or(Phase::Before, |spec| spec.phase),
+            run_id: result.report.run_id,
+            conversation: opening.and_then(|it| it.conversation.clone()),
+            contact: opening.and_then(|it| it.contact.clone()),
+            input: opening.map(|it| gesta_run::message::text_of(&it.input)).unwrap_or_default(),
+            reply: at_gate.map(|(_, text)| text.to_owned()),
+            trip_index: at_gate.map_or(0, |(trip, _)| trip),
+            tool_calls: result.tool_calls,
+            messages: self.history.iter().chain(self.run.transcript()).cloned().collect(),
+            state: self.run.shared_state().cloned().unwrap_or_else(|| serde_json::json!({})),
+        }
+    }
+
+    fn backstop_limit(&self, backstop: usize) -> Duration {
+        let spec = self.run.plan().spec.contract.backstops.get(backstop);
+        Duration::from_millis(spec.map_or(gesta_run::tool::TIME_LIMIT_MS, |spec| spec.time_limit_ms))
+    }
+
+    fn detect(&self, id: WantId, backstop: usize) -> Performing {
+        let Some(body) = self.parts.backstops.get(backstop).cloned() else {
+            return ready(id, Met::Detected(Err("it has no body here".to_owned())));
+        };
+        let seen = self.seen(backstop);
+        let limited = Limited::spawn(self.backstop_limit(backstop), async move { body.detect(seen).await });
+        met(id, async move { Met::Detected(limited.wait().await.unwrap_or_else(|why| Err(format!("detect {why}")))) })
+    }
+
+    fn run_backstop(&self, id: WantId, backstop: usize) -> Performing {
+        let Some(body) = self.parts.backstops.get(backstop).cloned() else {
+            return ready(id, Met::Ran(Err("it has no body here".to_owned())));
+        };
+        let seen = self.seen(backstop);
+        let limited = Limited::spawn(self.backstop_limit(backstop), async move { body.run(seen).await });
+        met(id, async move { Met::Ran(limited.wait().await.unwrap_or_else(|why| Err(format!("run {why}")))) })
+    }
+}
+
+fn ready(want: WantId, met: Met) -> Performing {
+    Box::pin(std::future::ready(Done { want, met, held_back: None }))
+}
+
+fn met(want: WantId, answer: impl Future<Output = Met> + Send + 'static) -> Performing {
+    Box::pin(async move { Done { want, met: answer.await, held_back: None } })
+}
+
+/// Runs a body in a task of its own, so that one that blocks its thread or panics hurts nobody else. None: it panicked.
+async fn run_body(
+    body: Arc<dyn ToolBody>,
+    arguments: gesta_run::json::Object,
+    scope: Scope,
+    limit_ms: u64,
+) -> Option<Answer> {
+    let limited = Limited::spawn(Duration::from_millis(limit_ms), async move { body.call(arguments, scope).await });
+    match limited.wait().await {
+        Ok(answer) => Some(answer),
+        Err(Broken::TooLate) => Some(Answer::TimedOut),
+        Err(Broken::Panicked) => None,
+    }
+}
+
+/// Someone else's code in a task of its own, under a time limit; dropped, it is stopped.
+struct Limited<T> {
+    task: JoinHandle<T>,
+    limit: Duration,
+}
+
+/// Why someone else's code gave no answer.
+enum Broken {
+    TooLate,
+    Panicked,
+}
+
+impl std::fmt::Display for Broken {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::TooLate => "took too long",
+            Self::Panicked => "panicked",
+        })
+    }
+}
+
+impl<T: Send + 'static> Limited<T> {
+    fn spawn(limit: Duration, work: impl Future<Output = T> + Send + 'static) -> Self {
+        Self { task: tokio::spawn(work), limit }
+    }
+
+    async fn wait(mut self) -> Result<T, Broken> {
+        match tokio::time::timeout(self.limit, &mut self.task).await {
+            Ok(Ok(value)) => Ok(value),
+            Ok(Err(_)) => Err(Broken::Panicked),
+            Err(_) => Err(Broken::TooLate),
+        }
+    }
+}
+
+impl<T> Drop for Limited<T> {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}

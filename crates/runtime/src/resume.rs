@@ -1,0 +1,174 @@
+//! A run goes on: answered, given more trips, or taken up after a crash (`spec/contract.md`, 7.5).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use gesta_run::{
+    AnswerError, Effect, FeedError, Functions, HoldAnswer, HoldKind, HoldReply, Input, InputKind, Plan, PlanSpec, Run,
+    RunId,
+};
+use gesta_store::{Lease, RunHead, StoreError};
+use serde_json::Value;
+
+use crate::agent::{Parts, Resume, Resumed};
+use crate::clock;
+use crate::driver::Driver;
+use crate::error::AgentError;
+use crate::history::History;
+use crate::journal::Journal;
+
+/// How often a run that another answer is being carried out on is asked for again, and how long it is waited for.
+const CLAIM_EVERY: Duration = Duration::from_millis(20);
+const CLAIM_TRIES_MAX: u32 = 1_500;
+
+pub(crate) async fn resume(parts: &Arc<Parts>, id: &RunId, resume: Resume) -> Result<Resumed, AgentError> {
+    let lease = claim(parts, id).await?;
+    let (run, head) = match load(parts, id).await {
+        Ok(loaded) => loaded,
+        Err(why) => {
+            parts.store.release(&lease).await?;
+            return Err(why);
+        }
+    };
+    let mut driver = taken_up(parts, run, &head, lease, &resume).await?;
+    let already_answered = already_answered(driver.run(), &resume.answers);
+    if let Err(why) = go_on(parts, &mut driver, &resume) {
+        let expired = matches!(&why, FeedError::Answers(AnswerError::Expired { .. }));
+        if expired {
+            driver.tick();
+            driver.drive().await?;
+        } else {
+            driver.abandon().await;
+        }
+        return Err(refused(id, why));
+    }
+    Ok(Resumed { result: driver.drive().await?, already_answered })
+}
+
+/// Closes a parked run, or one that could have gone on, because a new turn begins.
+pub(crate) async fn supersede(parts: &Arc<Parts>, id: &RunId) -> Result<(), AgentError> {
+    let lease = claim(parts, id).await?;
+    let (run, head) = load(parts, id).await?;
+    let mut driver = taken_up(parts, run, &head, lease, &Resume::default()).await?;
+    if let Err(why) = driver.feed(InputKind::Superseded) {
+        driver.abandon().await;
+        return Err(AgentError::Input(why));
+    }
+    driver.drive().await.map(drop)
+}
+
+async fn claim(parts: &Arc<Parts>, id: &RunId) -> Result<Lease, AgentError> {
+    let mut tries = 0;
+    loop {
+        match parts.store.claim(id).await {
+            Err(StoreError::Leased { .. }) if tries < CLAIM_TRIES_MAX => tries += 1,
+            Ok(lease) => return Ok(lease),
+            Err(why) => return Err(why.into()),
+        }
+        tokio::time::sleep(CLAIM_EVERY).await;
+    }
+}
+
+/// Reads a run from the store and replays it under the plan it was begun with.
+pub(crate) async fn load(parts: &Arc<Parts>, id: &RunId) -> Result<(Run, RunHead), AgentError> {
+    let stored = parts.store.load(id).await?;
+    let plan = pinned_plan(parts, id, &stored.head.config).await?;
+    Ok((Run::replay(plan, &stored.events), stored.head))
+}
+
+async fn pinned_plan(parts: &Arc<Parts>, id: &RunId, config: &str) -> Result<Arc<Plan>, AgentError> {
+    if config == parts.plan.hash() {
+        return Ok(parts.plan.clone());
+    }
+    let changed = || AgentError::ConfigChanged { run: id.clone(), config: config.to_owned() };
+    let stored = parts.store.config(config).await?.ok_or_else(changed)?;
+    let snapshot: Value = serde_json::from_str(&stored).map_err(|_| changed())?;
+    let spec = snapshot.get("plan").cloned().and_then(|plan| serde_json::from_value::<PlanSpec>(plan).ok());
+    if let Some(plan) = spec.and_then(|spec| Plan::new(spec, Functions::clone(&parts.plan.functions)).ok()) {
+        return Ok(plan);
+    }
+    let same = snapshot.get("signature").and_then(Value::as_str) == Some(&parts.plan.signature());
+    if same { Ok(parts.plan.clone()) } else { Err(changed()) }
+}
+
+async fn taken_up(
+    parts: &Arc<Parts>,
+    run: Run,
+    head: &RunHead,
+    lease: Lease,
+    resume: &Resume,
+) -> Result<Driver, AgentError> {
+    let history = match &head.conversation {
+        Some(conversation) => {
+            History::new(parts.store.history(conversation, parts.history.turns_max).await?, parts.history)
+        }
+        None => History::default(),
+    };
+    let journal = Journal::taken_up(parts.store.clone(), lease, &run, head.events);
+    let left = run.opening().is_some() && run.wants().iter().any(|want| !matches!(want.effect, Effect::Hold(_)));
+    let (cancel, listener) = (resume.cancel.clone(), resume.listener.clone());
+    let mut driver = Driver::new(parts.clone(), run, journal, history, cancel, listener, true);
+    if left {
+        // Whoever worked on it is gone: what had begun and is not answered has an unknown outcome.
+        let _ = driver.feed(InputKind::Recovered);
+    }
+    Ok(driver)
+}
+
+fn go_on(parts: &Arc<Parts>, driver: &mut Driver, resume: &Resume) -> Result<(), FeedError> {
+    let at = parts.clock.now();
+    let now = clock::notice(at, &parts.zone, &parts.plan.spec.timezone);
+    if !resume.answers.is_empty() {
+        let missing_tools = missing_tools(parts, driver.run());
+        let answers = forced(resume, &missing_tools);
+        let kind = InputKind::Answers { answers, missing_tools, now };
+        return driver.feed_at(Input { at, kind });
+    }
+    if driver.run().can_go_on() || resume.trips_max.is_some() {
+        let kind = InputKind::Resumed { trips_max: resume.trips_max, now };
+        return driver.feed_at(Input { at, kind });
+    }
+    Ok(())
+}
+
+/// Held tools that this process has no body for.
+fn missing_tools(parts: &Parts, run: &Run) -> Vec<String> {
+    let holds = run.holds().into_iter().filter(|hold| hold.kind == HoldKind::Call);
+    holds.map(|hold| hold.name).filter(|name| !parts.tools.contains_key(name)).collect()
+}
+
+/// With `force`, approving a call whose tool is gone tells the model so.
+fn forced(resume: &Resume, missing: &[String]) -> Vec<HoldAnswer> {
+    let gone = |answer: &HoldAnswer| {
+        resume.force
+            && matches!(answer.answer, HoldReply::Approve { .. })
+            && missing.contains(&answer.binding.tool)
+    };
+    let with = |answer: &HoldAnswer| {
+        let mut answer = answer.clone();
+        if gone(&answer) {
+            answer.answer = HoldReply::Error { text: "this tool is not available any more".to_owned() };
+        }
+        answer
+    };
+    resume.answers.iter().map(with).collect()
+}
+
+fn already_answered(run: &Run, answers: &[HoldAnswer]) -> Vec<gesta_run::CallId> {
+    let given = |answer: &&HoldAnswer| run.hold_answer(&answer.binding.call_id) == Some(&answer.answer);
+    answers.iter().filter(given).map(|answer| answer.binding.call_id.clone()).collect()
+}
+
+fn refused(id: &RunId, why: FeedError) -> AgentError {
+    match why {
+        FeedError::Answers(why) => {
+            if matches!(why, AnswerError::Binding { .. }) {
+                tracing::warn!(run = %id, %why, security = true, "an answer to a hold was bound to something else");
+            }
+            AgentError::Answers(why)
+        }
+        FeedError::OutOfTurn(reason) => AgentError::CannotGoOn { run: id.clone(), reason },
+        other => AgentError::CannotGoOn { run: id.clone(), reason: other.to_string() },
+    }
+}
+

@@ -1,0 +1,107 @@
+//! One turn from its beginning: takes the conversation, closes what was left there, begins the run.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use gesta_run::{FeedError, Input, InputKind, Opening, Run, RunId, RunResult};
+use gesta_store::{Busy, NewRun, StoreError};
+
+use crate::agent::{Ask, Parts, Resume};
+use crate::driver::Driver;
+use crate::error::AgentError;
+use crate::history::History;
+use crate::journal::Journal;
+use crate::progress::Progress;
+use crate::{clock, resume};
+
+/// How many runs left behind in a conversation are closed before a turn begins. One is what a crash leaves.
+const LEFT_MAX: usize = 4;
+
+pub(crate) async fn run(parts: &Arc<Parts>, ask: Ask) -> Result<RunResult, AgentError> {
+    let at = parts.clock.now();
+    let id = ask.run.clone().unwrap_or_else(gesta_store::new_run_id);
+    let opening = Opening {
+        run: id.clone(),
+        conversation: ask.conversation.clone(),
+        contact: ask.contact.clone(),
+        input: ask.input,
+        now: clock::notice(at, &parts.zone, &parts.plan.spec.timezone),
+    };
+    // The machine looks at the input before anything is stored: an input it refuses leaves no trace.
+    let mut run = Run::new(parts.plan.clone());
+    let events = run.feed(Input { at, kind: InputKind::Opened(opening) }).map_err(AgentError::Input)?.to_vec();
+    let mut journal = open(parts, &id, &ask.conversation, &ask.contact, at, &ask.listener).await?;
+    journal.gather(&events);
+    let history = match &ask.conversation {
+        Some(conversation) => {
+            History::new(parts.store.history(conversation, parts.history.turns_max).await?, parts.history)
+        }
+        None => History::default(),
+    };
+    if let Some(listener) = &ask.listener {
+        listener(Progress::Started { run: id });
+        events.into_iter().for_each(|event| listener(Progress::Happened(Box::new(event))));
+    }
+    let driver = Driver::new(parts.clone(), run, journal, history, ask.cancel, ask.listener, false);
+    driver.drive().await
+}
+
+async fn open(
+    parts: &Arc<Parts>,
+    id: &RunId,
+    conversation: &Option<gesta_run::ConversationId>,
+    contact: &Option<gesta_run::ContactId>,
+    at: gesta_run::Timestamp,
+    listener: &Option<crate::progress::Listener>,
+) -> Result<Journal, AgentError> {
+    store_snapshot(parts).await?;
+    let lazy = !parts.stored && conversation.is_none();
+    for _ in 0..LEFT_MAX {
+        let new = NewRun {
+            run: id.clone(),
+            agent: parts.plan.spec.agent.clone(),
+            conversation: conversation.clone(),
+            contact: contact.clone(),
+            config: parts.plan.hash().to_owned(),
+            at,
+        };
+        let mut journal = Journal::new(parts.store.clone(), new, lazy);
+        match journal.open().await {
+            Ok(()) => return Ok(journal),
+            Err(StoreError::ConversationBusy { run, busy, .. }) => make_room(parts, run, busy, listener).await?,
+            Err(why) => return Err(why.into()),
+        }
+    }
+    Err(AgentError::Busy { run: id.clone() })
+}
+
+/// Closes the run that has the conversation, where it may be closed (`spec/contract.md`, 2.4 and 7.7).
+async fn make_room(
+    parts: &Arc<Parts>,
+    run: RunId,
+    busy: Busy,
+    listener: &Option<crate::progress::Listener>,
+) -> Result<(), AgentError> {
+    match busy {
+        Busy::Open => Err(AgentError::Busy { run }),
+        Busy::Left => {
+            // Boxed, because taking a run up drives it, and driving is what this is part of.
+            let going_on = Resume { listener: listener.clone(), ..Resume::default() };
+            Box::pin(resume::resume(parts, &run, going_on)).await.map(drop)
+        }
+        Busy::Parked | Busy::CanGoOn => match Box::pin(resume::supersede(parts, &run)).await {
+            Err(AgentError::Input(FeedError::Waiting { open })) => Err(AgentError::Waiting { run, open }),
+            other => other,
+        },
+    }
+}
+
+/// Keeps the configuration by value, once, so that a parked run goes on with what it parked under.
+async fn store_snapshot(parts: &Arc<Parts>) -> Result<(), AgentError> {
+    if parts.snapshot_stored.load(Ordering::Relaxed) {
+        return Ok(());
+    }
+    parts.store.put_config(parts.plan.hash(), &parts.snapshot.to_string()).await?;
+    parts.snapshot_stored.store(true, Ordering::Relaxed);
+    Ok(())
+}
