@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use gesta_run::message::{BlockKind, Message};
 use gesta_scene::{Scene, Way, from_log};
 
 fn scenes(folder: &Path, found: &mut Vec<PathBuf>) {
@@ -53,6 +54,9 @@ fn shuffled_scenes_play_alike_in_every_way_and_can_be_told_from_their_log() {
             let other = scene.play_as(way).text;
             assert!(other == plain.text, "seed {seed}, {way:?}:\n{}\n----\n{other}", plain.text);
         }
+        for run in &plain.runs {
+            assert!(sendable(run.transcript()), "seed {seed}: no provider takes this:\n{}", plain.text);
+        }
         if source.contains(" function ") {
             continue;
         }
@@ -62,6 +66,33 @@ fn shuffled_scenes_play_alike_in_every_way_and_can_be_told_from_their_log() {
             assert_eq!(again.play().logs, [log], "seed {seed}:\n{source}\n----\n{told}");
         }
     }
+}
+
+/// Each answer with calls is followed by one result for each of them, in order, and no result stands elsewhere.
+fn sendable(messages: &[Message]) -> bool {
+    let mut open: Vec<&str> = Vec::new();
+    for message in messages {
+        match message {
+            Message::Assistant { blocks } => {
+                let calls = blocks.iter().filter_map(|block| match &block.kind {
+                    BlockKind::Call(call) => Some(call.id.as_str()),
+                    _ => None,
+                });
+                if !std::mem::replace(&mut open, calls.collect()).is_empty() {
+                    return false;
+                }
+            }
+            Message::Tools { results } => {
+                let answered: Vec<&str> = results.iter().map(|result| result.call_id.as_str()).collect();
+                if std::mem::take(&mut open) != answered || answered.is_empty() {
+                    return false;
+                }
+            }
+            Message::User { .. } | Message::Notice { .. } if !open.is_empty() => return false,
+            Message::User { .. } | Message::Notice { .. } => {}
+        }
+    }
+    open.is_empty()
 }
 
 /// What may come between any two lines.
