@@ -184,7 +184,7 @@ mod tests {
         draft.call(9, "c1", "move", ":1}");
         let mut builder = ReplyBuilder::default();
         let deltas = draft.take_deltas();
-        assert_eq!(deltas.len(), 6);
+        assert_eq!(deltas.len(), 5);
         deltas.into_iter().for_each(|delta| builder.push(delta));
         assert_eq!(builder.finish(), draft.into_reply());
     }

@@ -312,7 +312,7 @@ mod tests {
     #[test]
     fn a_fault_quotes_neither_key_nor_conversation() {
         let quoting = r#"{"error":{"message":"cannot read: my secret wish is a red horse, sorry"}}"#;
-        assert_eq!(of(400, quoting).message, "the provider refused the request: cannot read…, sorry (HTTP 400)");
+        assert_eq!(of(400, quoting).message, "the provider refused the request: cannot read: …, sorry (HTTP 400)");
         let key = r#"{"error":{"message":"Incorrect API key provided: sk-1234567890"}}"#;
         assert_eq!(of(401, key).message, "the provider refused the key (HTTP 401)");
     }
