@@ -64,7 +64,7 @@ impl Journal {
 
     /// Writes what was gathered and gives the run back: it is closed, or waits for someone.
     pub(crate) async fn leave(&mut self, run: &Run) -> Result<(), StoreError> {
-        if self.lazy && run.closed() {
+        if self.lazy && run.closed() && !run.can_go_on() {
             self.place = Place::Released;
             return Ok(());
         }

@@ -178,7 +178,9 @@ async fn a_new_message_supersedes_a_parked_run_and_the_history_stays_whole() {
 
 #[tokio::test]
 async fn tools_that_panic_hang_or_flood_cost_one_call() {
-    let text = "model: calls c1 panics {}, c2 hangs {}, c3 floods {}
+    let text = "model: calls c1 panics {}
+and: calls c2 hangs {}
+and: calls c3 floods {}
 model: I looked.
 ";
     let panics = Tool::new("panics", "", |_: Nothing, _: Scope| async { panic!("inside") as Result<(), String> });
