@@ -176,12 +176,6 @@ impl Rows {
         if kept.head.events != at {
             return Err(StoreError::Conflict { run: run(), at, found: kept.head.events });
         }
-        let reopened = change.holds.iter().filter(|hold| hold.state == HoldState::Open);
-        for hold in reopened {
-            if kept.holds.get(&hold.id).is_some_and(|kept| kept.closed.is_some()) {
-                return Err(StoreError::HoldSettled { run: run(), call: hold.id.clone() });
-            }
-        }
         for closed in &change.holds_closed {
             let call = closed.call.clone();
             match kept.holds.get(&call) {
@@ -191,17 +185,24 @@ impl Rows {
                 Some(_) => {}
             }
         }
-        if change.turn.is_some() && kept.turn_recorded && lease.conversation.is_some() {
-            return Err(StoreError::TurnRecorded { run: run() });
+        let reopened = change.holds.iter().filter(|hold| hold.state == HoldState::Open);
+        for hold in reopened {
+            if kept.holds.get(&hold.id).is_some_and(|kept| kept.closed.is_some()) {
+                return Err(StoreError::HoldSettled { run: run(), call: hold.id.clone() });
+            }
         }
         let talk = lease.conversation.as_ref().and_then(|it| self.conversations.get(it));
         match talk.and_then(|talk| talk.head.run.as_ref().map(|holder| (talk, holder))) {
             Some((talk, holder)) if change.status != Status::Ended && *holder != lease.run => {
                 let conversation = talk.head.conversation.clone();
-                Err(StoreError::ConversationBusy { conversation, run: holder.clone(), busy: Busy::Open })
+                return Err(StoreError::ConversationBusy { conversation, run: holder.clone(), busy: Busy::Open });
             }
-            _ => Ok(()),
+            _ => {}
         }
+        if change.turn.is_some() && kept.turn_recorded && lease.conversation.is_some() {
+            return Err(StoreError::TurnRecorded { run: run() });
+        }
+        Ok(())
     }
 
     fn append(

@@ -58,6 +58,10 @@ impl Open {
         if let Some(conversation) = &self.conversation {
             self.check_free(connection, conversation, owners, now)?;
         }
+        // The key leads with the bucket, so it alone would let one id into two.
+        if rows::bucket_of(connection, &self.tenant, &self.run)?.is_some() {
+            return Err(StoreError::RunExists { run: self.run.clone() }.into());
+        }
         let added = connection.prepare_cached(sql::RUN_OPEN)?.execute(params![
             self.bucket,
             self.tenant,
@@ -166,11 +170,12 @@ impl TurnRow {
 }
 
 impl Append {
-    /// Appends, or says why not. What is refused is found out before anything is written.
+    /// Appends, or says why not. The lease and the position come first: whoever lost them is told that, whatever else
+    /// would be refused, and nothing has been written then.
     pub(super) fn perform(&self, connection: &Connection, now: Timestamp) -> Result<(), Failure> {
+        self.update_head(connection)?;
         self.check_holds(connection)?;
         self.check_conversation(connection)?;
-        self.update_head(connection)?;
         self.batch.write(connection, self.lease.bucket, &self.tenant, &self.lease.run)?;
         self.write_holds(connection, now)?;
         self.update_conversation(connection, now)

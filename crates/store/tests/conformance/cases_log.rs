@@ -63,6 +63,8 @@ pub(crate) async fn an_id_is_used_for_one_run(bench: Bench) {
     bench.open_alone("r1").await;
     let refused = bench.store.open(new_run("r1", None, 2), &[event(1, "x")]).await.unwrap_err();
     assert_eq!(refused, StoreError::RunExists { run: "r1".into() });
+    let refused = bench.store.open(new_run("r1", Some("elsewhere"), 2), &[]).await.unwrap_err();
+    assert_eq!(refused, StoreError::RunExists { run: "r1".into() });
     assert!(bench.store.load(&"r1".into()).await.unwrap().events.is_empty());
 }
 
