@@ -113,6 +113,8 @@ fn answer<'a>(pieces: &mut Vec<Piece<'a>>, blocks: &'a [Block], ids: &Ids<'_>, d
                 pieces.push(Piece::Call(ids.nth(calls).to_owned(), call, own));
                 calls += 1;
             }
+            // A stream that was cut by the length limit may have lost the signature.
+            (BlockKind::Thinking(_), Some(item)) if !is_signed(item) => {}
             (_, Some(item)) => pieces.push(Piece::Raw(item)),
             // The service refuses blank texts.
             (BlockKind::Text(text), None) if !text.trim().is_empty() => pieces.push(Piece::Said(text)),
@@ -120,6 +122,12 @@ fn answer<'a>(pieces: &mut Vec<Piece<'a>>, blocks: &'a [Block], ids: &Ids<'_>, d
             (BlockKind::Text(_) | BlockKind::Thinking(_) | BlockKind::Other, None) => {}
         }
     }
+}
+
+/// Whether the service would take thinking back.
+fn is_signed(item: &Value) -> bool {
+    let signed = item.get("signature").and_then(Value::as_str).is_some_and(|text| !text.is_empty());
+    signed || item.get("type").is_some_and(|kind| kind == "redacted_thinking")
 }
 
 fn messages(w: &mut Writer, pieces: &[Piece<'_>], cached: Option<(usize, CacheTime)>) -> Result<(), Fault> {
