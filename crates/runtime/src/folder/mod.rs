@@ -65,8 +65,8 @@ pub struct Folder {
 /// Where runs and conversations are kept. Not part of the settings: a run is found where it was left.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Storage {
-    /// The data folder.
-    pub data: PathBuf,
+    /// The data folder, where the folder or the environment names one; else it is the program's own.
+    pub data: Option<PathBuf>,
     /// `DATABASE_URL`, where it is set.
     pub database_url: Option<String>,
     /// Keep the exact requests to the model.

@@ -19,8 +19,6 @@ use super::{AGENT_FILE, Storage};
 pub(crate) const PROMPT_FILE: &str = "prompt.md";
 /// The scripted model's file where none is named.
 pub(crate) const SCRIPT_FILE: &str = "model.script";
-/// The data folder where none is named.
-const DATA_FOLDER: &str = ".gesta";
 
 /// What the parts of the resolution share.
 pub(crate) struct Resolver<'a> {
@@ -238,9 +236,7 @@ fn limits(toml: &LimitsToml) -> Limits {
 
 fn storage(resolver: &Resolver<'_>) -> Storage {
     let toml = &resolver.toml.storage;
-    let data = match resolver.env.get("GESTA_DATA") {
-        Some(path) => path.into(),
-        None => resolver.dir.join(toml.folder.as_deref().unwrap_or(DATA_FOLDER)),
-    };
+    let named = || toml.folder.as_deref().map(|folder| resolver.dir.join(folder));
+    let data = resolver.env.get("GESTA_DATA").map(Into::into).or_else(named);
     Storage { data, database_url: resolver.env.get("DATABASE_URL"), wire: toml.wire.unwrap_or(false) }
 }

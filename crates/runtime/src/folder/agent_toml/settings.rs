@@ -75,7 +75,8 @@ pub struct NetworkToml {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct StorageToml {
-    /// The data folder, seen from the agent's folder. `.gesta` where unset; `GESTA_DATA` overrides it.
+    /// The data folder, seen from the agent's folder. `gesta` in the user's data folder where unset; `GESTA_DATA`
+    /// overrides it, and `--data` both.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub folder: Option<String>,
     /// Keep the exact requests to the model, for `gesta show --wire`. They hold everything that was said. False where
