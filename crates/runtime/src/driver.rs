@@ -192,7 +192,7 @@ impl Driver {
         Ok(())
     }
 
-    pub(crate) async fn abandon(self) {
+    pub(crate) async fn abandon(mut self) {
         self.journal.abandon().await;
     }
 

@@ -98,9 +98,8 @@ impl Journal {
     fn change(&self, run: &Run, release: bool) -> HeadChange {
         let at = self.pending.last().map_or(Timestamp::default(), |event| event.at);
         let holds = run.holds();
-        let changed = |what: &EventKind| {
-            matches!(what, EventKind::Held { .. } | EventKind::Staged { .. } | EventKind::Recovered)
-        };
+        let changed =
+            |what: &EventKind| matches!(what, EventKind::Held { .. } | EventKind::Staged { .. } | EventKind::Recovered);
         let opened = self.pending.iter().any(|event| changed(&event.what));
         let open: BTreeSet<&CallId> = holds.iter().map(|hold| &hold.id).collect();
         let answered = self.pending.iter().filter_map(|event| match &event.what {
@@ -109,11 +108,8 @@ impl Journal {
         });
         let known: BTreeSet<&CallId> = self.holds.iter().chain(answered).collect();
         let closed = known.into_iter().filter(|call| !open.contains(call));
-        let holds_closed = closed.map(|call| HoldClosed {
-            call: call.clone(),
-            answer: run.hold_answer(call).cloned(),
-            at,
-        });
+        let holds_closed =
+            closed.map(|call| HoldClosed { call: call.clone(), answer: run.hold_answer(call).cloned(), at });
         HeadChange {
             status: run.status(),
             outcome: run.outcome().copied(),
@@ -145,11 +141,22 @@ impl Journal {
     }
 
     /// Gives the run back without writing, after something else went wrong.
-    pub(crate) async fn abandon(&self) {
+    pub(crate) async fn abandon(&mut self) {
         if let Place::Leased(lease) = &self.place {
             if let Err(why) = self.store.release(lease).await {
                 tracing::warn!(run = %lease.run(), %why, "the run's lease could not be given back");
             }
+            self.place = Place::Released;
         }
+    }
+}
+
+/// A turn that is dropped in the middle is left as after a crash, but nobody has to wait for its lease to lapse.
+impl Drop for Journal {
+    fn drop(&mut self) {
+        let Place::Leased(lease) = std::mem::replace(&mut self.place, Place::Released) else { return };
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        let store = self.store.clone();
+        runtime.spawn(async move { store.release(&lease).await });
     }
 }

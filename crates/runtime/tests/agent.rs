@@ -220,13 +220,21 @@ async fn a_hook_that_panics_stops_the_run_and_nothing_runs() {
 async fn backstops_share_one_state_within_a_run_and_none_between_runs() {
     let (builder, _) = mover("model: Noted.\nmodel: Noted again.\n");
     let agent = builder
-        .backstop("writes", Phase::Before, |_| true, |turn| async move {
-            assert_eq!(turn.state, json!({}));
-            Ok(Ran { prompt: None, state: Some(json!({"x": 1})) })
-        })
-        .backstop("reads", Phase::After, |_| true, |turn| async move {
-            Ok(Ran { prompt: Some(format!("state {}", turn.state)), state: None })
-        })
+        .backstop(
+            "writes",
+            Phase::Before,
+            |_| true,
+            |turn| async move {
+                assert_eq!(turn.state, json!({}));
+                Ok(Ran { prompt: None, state: Some(json!({"x": 1})) })
+            },
+        )
+        .backstop(
+            "reads",
+            Phase::After,
+            |_| true,
+            |turn| async move { Ok(Ran { prompt: Some(format!("state {}", turn.state)), state: None }) },
+        )
         .build()
         .unwrap();
     for _ in 0..2 {

@@ -99,8 +99,25 @@ fn deep_and_wide_files_are_refused_without_harm() {
 fn the_schema_has_only_words_that_are_checked() {
     fn walk(value: &serde_json::Value, inside: &str) {
         const KNOWN: &[&str] = &[
-            "$schema", "$defs", "$ref", "title", "description", "type", "properties", "additionalProperties", "required",
-            "items", "enum", "const", "anyOf", "oneOf", "default", "format", "minimum", "maximum", "exclusiveMinimum",
+            "$schema",
+            "$defs",
+            "$ref",
+            "title",
+            "description",
+            "type",
+            "properties",
+            "additionalProperties",
+            "required",
+            "items",
+            "enum",
+            "const",
+            "anyOf",
+            "oneOf",
+            "default",
+            "format",
+            "minimum",
+            "maximum",
+            "exclusiveMinimum",
         ];
         let Some(object) = value.as_object() else { return };
         for (key, value) in object {
