@@ -138,3 +138,54 @@ async fn a_connection_that_never_opens_runs_into_its_limit() {
     let error = transport.send(&outgoing(&url), timeouts, 9).await.unwrap_err();
     assert!(matches!(error, TransportError::Timeout(Limit::Connect)) && !error.may_have_arrived(), "{error}");
 }
+
+fn pem(name: &str) -> std::path::PathBuf {
+    std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/tls").join(name)
+}
+
+/// Answers each request over TLS, with a certificate that only `fixtures/tls/ca.pem` vouches for.
+async fn tls_server() -> SocketAddr {
+    use rustls::pki_types::pem::PemObject;
+    use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let certificate = CertificateDer::from_pem_file(pem("localhost.pem")).unwrap();
+    let key = PrivateKeyDer::from_pem_file(pem("localhost.key.pem")).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
+    let config = config.with_no_client_auth().with_single_cert(vec![certificate], key).unwrap();
+    let acceptor = tokio_rustls::TlsAcceptor::from(Arc::new(config));
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let Ok(mut stream) = acceptor.accept(stream).await else { continue };
+            let mut bytes = [0; 4096];
+            if stream.read(&mut bytes).await.is_ok_and(|n| n > 0) {
+                let _ = stream.write_all(&answer(200, "", b"secret")).await;
+                let _ = stream.shutdown().await;
+            }
+        }
+    });
+    address
+}
+
+#[tokio::test]
+async fn a_root_from_a_file_is_trusted_and_nobody_unknown_is() {
+    let address = tls_server().await;
+    let url = format!("https://localhost:{}/", address.port());
+    let stranger = Transport::new(TransportSpec::default());
+    let error = stranger.send(&outgoing(&url), Timeouts::default(), 99).await.unwrap_err();
+    assert!(matches!(error, TransportError::Tls { .. }), "{error}");
+    let configured = TransportSpec { root_files: vec![pem("ca.pem")], ..TransportSpec::default() };
+    let named = pem("ca.pem").display().to_string();
+    let lookup = move |name: &str| (name == "SSL_CERT_FILE").then(|| named.clone());
+    let from_environment = TransportSpec { lookup: Some(&lookup), ..TransportSpec::default() };
+    for spec in [configured, from_environment] {
+        let received = Transport::new(spec).send(&outgoing(&url), Timeouts::default(), 99).await.unwrap();
+        assert_eq!(&received.body[..], b"secret");
+    }
+    let by_number = outgoing(&format!("https://{address}/"));
+    let trusting = TransportSpec { root_files: vec![pem("ca.pem")], ..TransportSpec::default() };
+    let received = Transport::new(trusting).send(&by_number, Timeouts::default(), 99).await.unwrap();
+    assert_eq!(&received.body[..], b"secret");
+}
