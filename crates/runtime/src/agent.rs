@@ -45,6 +45,7 @@ pub(crate) struct Parts {
     pub(crate) zone: jiff::tz::TimeZone,
     pub(crate) stream: bool,
     pub(crate) wire: bool,
+    pub(crate) secrets: Option<gesta_store::Secrets>,
 }
 
 impl std::fmt::Debug for Agent {

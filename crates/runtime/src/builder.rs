@@ -36,6 +36,7 @@ pub struct AgentBuilder {
     clock: Option<Clock>,
     plain: bool,
     wire: bool,
+    secrets: Option<gesta_store::Secrets>,
     snapshot: Option<Value>,
 }
 
@@ -256,6 +257,13 @@ impl AgentBuilder {
         self
     }
 
+    /// Keys that sign runs which their caller keeps ([`Agent::save`]).
+    #[must_use]
+    pub fn secrets(mut self, secrets: gesta_store::Secrets) -> Self {
+        self.secrets = Some(secrets);
+        self
+    }
+
     /// Begins with a plan that exists, for agents that are read from elsewhere. Its tools get bodies from
     /// [`AgentBuilder::bodies`]; `snapshot` is kept with it, so that the agent can be put together again from the store.
     #[must_use]
@@ -316,6 +324,7 @@ impl AgentBuilder {
             zone,
             stream: !self.plain,
             wire: self.wire,
+            secrets: self.secrets,
             plan,
         })))
     }

@@ -3,6 +3,8 @@
 use gesta_run::{AnswerError, CallId, FeedError, PlanError, RunId};
 use gesta_store::StoreError;
 
+use crate::saved::StateError;
+
 /// Why there is no result. A model that failed, a hook that failed or a limit that was met is an outcome of the
 /// result instead (`spec/contract.md`, 2.1).
 #[derive(Debug, thiserror::Error)]
@@ -53,6 +55,9 @@ pub enum AgentError {
         /// The hash of its configuration.
         config: String,
     },
+    /// A saved run was not taken.
+    #[error(transparent)]
+    State(#[from] StateError),
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),

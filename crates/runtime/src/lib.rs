@@ -33,6 +33,7 @@ mod wire;
 mod history;
 mod journal;
 mod resume;
+mod saved;
 
 mod hook;
 mod tool;
@@ -58,6 +59,7 @@ pub use error::AgentError;
 pub use folder_agent::{FolderAgent, OpenError};
 pub use history::HistoryLimits;
 pub use hook::{Backstop, CallAsked, DetectFuture, Hook, RanFuture, RulingFuture, TurnSeen};
+pub use saved::StateError;
 pub use progress::{Listener, Progress};
 pub use stream::TurnStream;
 pub use tool::{AnswerFuture, Scope, Tool, ToolBody};

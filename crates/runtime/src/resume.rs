@@ -76,7 +76,7 @@ pub(crate) async fn load(parts: &Arc<Parts>, id: &RunId) -> Result<(Run, RunHead
     Ok((Run::replay(plan, &stored.events), stored.head))
 }
 
-async fn pinned_plan(parts: &Arc<Parts>, id: &RunId, config: &str) -> Result<Arc<Plan>, AgentError> {
+pub(crate) async fn pinned_plan(parts: &Arc<Parts>, id: &RunId, config: &str) -> Result<Arc<Plan>, AgentError> {
     if config == parts.plan.hash() {
         return Ok(parts.plan.clone());
     }

@@ -200,6 +200,32 @@ async fn a_failed_model_call_is_repeated_and_the_tool_is_not() {
 }
 
 #[tokio::test]
+async fn a_signed_state_goes_on_elsewhere_and_a_changed_one_is_refused() {
+    let gate = Gate::default();
+    let key = || gesta_store::Secrets::from_list("a-key-that-is-long-enough-to-be-one").unwrap();
+    let build = || {
+        let builder = Agent::builder().model(model(ACTS), "s").tool(gate.tool(ToolEffect::Once)).secrets(key());
+        builder.on_tool_call(|_| async { Decision::defer() }).build().unwrap()
+    };
+    let parked = build().run(ask("r1")).await;
+    let first = build();
+    let parked_there = first.run(ask("r1")).await.unwrap();
+    assert_eq!(parked.unwrap().deferred[0].binding, parked_there.deferred[0].binding);
+    let saved = first.save(&"r1".into()).await.unwrap();
+    let other = build();
+    for forged in [saved.replace("fri", "sat"), saved[1..].to_owned(), "{}".to_owned(), String::new()] {
+        let refused = other.take_saved(&forged).await;
+        assert!(matches!(refused, Err(AgentError::State(_))), "{refused:?}");
+    }
+    let run = other.take_saved(&saved).await.unwrap();
+    let done = other.resume(&run, approve(&parked_there)).await.unwrap().result;
+    assert_eq!((done.outcome, gate.ran()), (Some(Outcome::Completed), 1));
+    let again = other.take_saved(&saved).await.unwrap();
+    let told = other.resume(&again, approve(&parked_there)).await.unwrap();
+    assert_eq!((told.already_answered.len(), gate.ran()), (1, 1), "a state is good for one answer here");
+}
+
+#[tokio::test]
 async fn a_store_without_room_is_an_outcome_and_nothing_with_effects_has_run() {
     let (dir, gate) = (tempfile::tempdir().unwrap(), Gate::default());
     let options = StoreOptions { bytes_max: Some(256 * 1024), ..StoreOptions::default() };
