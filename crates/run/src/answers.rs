@@ -24,12 +24,15 @@ pub(crate) fn check(
             continue;
         }
         if let Some(before) = run.state().answered_holds.get(call) {
-            check_run(run, answer)?;
+            let undecided = holds.iter().find(|hold| hold.id == *call);
+            match undecided {
+                Some(hold) => check_binding(hold, answer)?,
+                None => check_run(run, answer)?,
+            }
             if before.contains(&answer.answer) {
                 continue;
             }
-            let undecided = holds.iter().any(|hold| hold.id == *call);
-            if !undecided {
+            if undecided.is_none() {
                 return Err(AnswerError::Conflict { call: call.clone() });
             }
         }

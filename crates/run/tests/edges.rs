@@ -110,7 +110,7 @@ fn approve() -> HoldReply {
 /// One call deferred and approved, so that it executes, beside one that stays held.
 fn one_executes_one_waits(spec: PlanSpec) -> World {
     let mut world = World::new(spec);
-    world.reply(vec![Block::call("a", "refund", "{}"), Block::call("b", "refund", "{}")]);
+    world.reply(vec![Block::call("a", "refund", "{}"), Block::call("b", "refund", "{\"n\":1}")]);
     world.decide("a", defer());
     world.decide("b", defer());
     world.person("a", approve());
@@ -268,6 +268,9 @@ fn what_was_said_to_an_undecided_hold_before_counts_as_said() {
     let approval =
         HoldAnswer { binding: gesta_run::Binding { call_id: "a".into(), ..approval.binding }, answer: approve() };
     world.feed(InputKind::Recovered).unwrap();
+    let wrong = world.say(vec![approval.clone()]).unwrap_err();
+    assert!(matches!(wrong, FeedError::Answers(gesta_run::AnswerError::Binding { part: "fingerprint", .. })));
+    let approval = HoldAnswer { answer: approve(), ..world.hold_answer("a", approve()) };
     world.person("a", HoldReply::Error { text: "it was not there".to_owned() });
     assert_eq!(world.say(vec![approval.clone()]).unwrap(), [], "it was answered like this once already");
     let mut elsewhere = approval;
