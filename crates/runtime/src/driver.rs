@@ -38,6 +38,8 @@ pub(crate) struct Driver {
     listener: Option<Listener>,
     /// The run has been parked, or was taken up.
     resumed: bool,
+    /// The deadline that was told last, so that one is told once.
+    ticked: Option<gesta_run::Timestamp>,
     tasks: FuturesUnordered<Task>,
     going: Vec<(WantId, AbortHandle)>,
 }
@@ -53,7 +55,7 @@ impl Driver {
         resumed: bool,
     ) -> Self {
         let (tasks, going) = (FuturesUnordered::new(), Vec::new());
-        Self { parts, run, journal, history, shortened: false, cancel, listener, resumed, tasks, going }
+        Self { parts, run, journal, history, shortened: false, cancel, listener, resumed, ticked: None, tasks, going }
     }
 
     pub(crate) fn run(&self) -> &Run {
@@ -127,7 +129,7 @@ impl Driver {
 
     /// Waits for one thing to happen, then takes what else is at hand, so that it shares an append.
     async fn wait(&mut self) -> Result<(), StoreError> {
-        let deadline = self.run.next_deadline();
+        let deadline = self.run.next_deadline().filter(|until| self.ticked != Some(*until));
         let left = deadline.map(|until| Duration::from_millis(until.since_ms(self.parts.clock.now())));
         tokio::select! {
             biased;
@@ -138,7 +140,12 @@ impl Driver {
                     if let Ok(done) = done { self.take(done); }
                 }
             }
-            () = tokio::time::sleep(left.unwrap_or(RENEW_EVERY)), if left.is_some() => self.tick(),
+            () = tokio::time::sleep(left.unwrap_or(RENEW_EVERY)), if left.is_some() => {
+                self.ticked = deadline;
+                // A timer may fire within the last millisecond before its moment.
+                let at = deadline.map_or(self.parts.clock.now(), |until| until.max(self.parts.clock.now()));
+                let _ = self.feed_at(Input { at, kind: InputKind::Tick });
+            }
             () = tokio::time::sleep(RENEW_EVERY) => self.journal.renew().await?,
         }
         Ok(())
