@@ -3,11 +3,12 @@
 use std::path::Path;
 
 use gesta_run::pattern::PatternSpec;
+use gesta_scene::Scene;
 use serde::Serialize;
 use serde_json::Value;
 
 use super::agent_toml::{DecisionToml, Operators, Test};
-use super::problem::Problem;
+use super::problem::{Place, Problem};
 use super::source::{Source, Step};
 use super::{AGENT_FILE, Body, Folder, files};
 use crate::rules::condition;
@@ -25,39 +26,42 @@ pub struct Report {
     pub warnings: Vec<Problem>,
 }
 
-/// Checks a folder: `agent.toml`, the files it names, the scripted model, and each scene with `read_scene`, which says
-/// in which line a text is no scene, and why. Blocks on files.
-pub fn check(
-    dir: &Path,
-    env: &dyn Fn(&str) -> Option<String>,
-    read_scene: &dyn Fn(&str) -> Result<(), (usize, String)>,
-) -> Report {
+/// Checks a folder: `agent.toml`, the files it names, the scripted model and the scenes. Blocks on files.
+pub fn check(dir: &Path, env: &dyn Fn(&str) -> Option<String>) -> Report {
     let mut report = Report::default();
     match Folder::load(dir, env) {
-        Ok(folder) => report.warnings = warnings(dir, &folder),
+        Ok(folder) => {
+            report.warnings = warnings(dir, &folder);
+            scenes(dir, &folder, &mut report.problems);
+        }
         Err(errors) => report.problems = errors.0,
     }
-    scenes(dir, read_scene, &mut report.problems);
     report
 }
 
-fn scenes(dir: &Path, read_scene: &dyn Fn(&str) -> Result<(), (usize, String)>, problems: &mut Vec<Problem>) {
-    let Ok(entries) = std::fs::read_dir(dir.join("scenes")) else { return };
-    let mut names: Vec<String> = entries
-        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
-        .filter(|name| name.ends_with(".scene"))
-        .map(|name| format!("scenes/{name}"))
-        .collect();
+/// The scenes of a folder, by their names relative to it, sorted. Blocks on files.
+pub fn scene_files(dir: &Path) -> Vec<String> {
+    let Ok(entries) = std::fs::read_dir(dir.join("scenes")) else { return Vec::new() };
+    let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let mut names: Vec<String> =
+        names.filter(|name| name.ends_with(".scene")).map(|name| format!("scenes/{name}")).collect();
     names.sort();
-    for name in names {
-        match files::read(dir, &name) {
-            Ok(text) => {
-                if let Err((line, why)) = read_scene(&text) {
-                    let place = super::Place { line, column: 1 };
-                    problems.push(Problem::new(name, why).at(Some(place)));
-                }
+    names
+}
+
+/// Whether each scene can be read under the agent's plan. Whether it holds is for those who play it.
+fn scenes(dir: &Path, folder: &Folder, problems: &mut Vec<Problem>) {
+    for name in scene_files(dir) {
+        let read = match files::read(dir, &name) {
+            Ok(text) => Scene::read_for(&text, &folder.settings.plan).map(drop),
+            Err(why) => {
+                problems.push(Problem::new(name, why.to_string()));
+                continue;
             }
-            Err(why) => problems.push(Problem::new(name, why.to_string())),
+        };
+        if let Err(why) = read {
+            let place = Place { line: why.line, column: 1 };
+            problems.push(Problem::new(name, why.reason.to_string()).at(Some(place)));
         }
     }
 }

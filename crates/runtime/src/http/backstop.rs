@@ -40,7 +40,8 @@ impl HttpCaller {
                     contact: turn.contact.as_ref().map(|it| it.as_str()),
                 };
                 let body = Bytes::from(body(&name, &turn).to_string());
-                let received = caller.post(&call, &scoped, body, BODY_BYTES_MAX).await.map_err(|why| why.to_string())?;
+                let received =
+                    caller.post(&call, &scoped, body, BODY_BYTES_MAX).await.map_err(|why| why.to_string())?;
                 if !received.status.is_success() {
                     return Err(format!("its server answered {}", received.status));
                 }

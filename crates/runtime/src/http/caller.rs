@@ -14,8 +14,8 @@ use serde_json::Value;
 
 use super::headers::Scoped;
 use super::policy::{Policy, is_public};
-use crate::folder::secret::{Secret, Template};
 use crate::folder::Secrets;
+use crate::folder::secret::{Secret, Template};
 
 /// The variable with the proxy that requests of tools go through. The usual ones are for the model alone: a proxy
 /// resolves names by itself, so that it, and not we, has to keep to the rules.

@@ -84,9 +84,9 @@ fn result(text: &str) -> Value {
 fn failure(why: &TransportError) -> Answer {
     match why {
         TransportError::Timeout(_) => Answer::TimedOut,
-        TransportError::TooLong { bytes_max } => {
-            Answer::Error(format!("the call was made, but its answer is longer than {bytes_max} bytes and was not read"))
-        }
+        TransportError::TooLong { bytes_max } => Answer::Error(format!(
+            "the call was made, but its answer is longer than {bytes_max} bytes and was not read"
+        )),
         why if why.may_have_arrived() => Answer::Unknown,
         why => Answer::Error(format!("the call was not made: {why}")),
     }
