@@ -296,7 +296,8 @@ fn dialect_of(name: &str, spec: &ProviderSpec) -> Dialect {
         Protocol::Anthropic => Dialect::anthropic(),
     };
     dialect.origin = name.to_owned();
-    if spec.protocol == Protocol::OpenAi && spec.base_url.is_none() {
+    let base = spec.base_url.as_deref().unwrap_or(spec.protocol.base_url());
+    if base.trim_end_matches('/') == Protocol::OpenAi.base_url() {
         // OpenAI's own service refuses the old word for its newer models.
         dialect.max_tokens_key = "max_completion_tokens".to_owned();
     }

@@ -278,7 +278,7 @@ async fn the_wire_shows_the_exact_bytes_and_no_key() {
     assert!(records[0].failure.as_ref().is_some_and(|why| !why.contains("secret")), "{:?}", records[0].failure);
     assert_eq!(records[1].response, fixture(Protocol::OpenAi, "text.sse"));
     assert_eq!(records[1].request, server.seen.lock().unwrap().requests[1].1);
-    assert!(!format!("{model_debug:?}", model_debug = records[1]).contains("secret"));
+    assert!(!format!("{:?}", records[1]).contains("secret"));
 }
 
 #[tokio::test]

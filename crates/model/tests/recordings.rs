@@ -1,5 +1,5 @@
 //! Recorded exchanges of real services are read, and what was read is sent back as the services accept it.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 mod support;
 

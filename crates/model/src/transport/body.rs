@@ -66,6 +66,7 @@ impl Body {
     pub fn let_go(mut self) {
         if let Some((mut line, incoming)) = self.open.take() {
             line.leave(incoming);
+            line.forget_task();
             self.inner.pool.put(self.target, line);
         }
     }
@@ -83,7 +84,7 @@ impl Body {
                 Poll::Ready(Err(TransportError::TooLong { bytes_max: self.bytes_max }))
             }
             Ok(None) => {
-                self.keep(cx);
+                self.keep();
                 Poll::Ready(Ok(None))
             }
             Err(error) => {
@@ -118,9 +119,9 @@ impl Body {
     }
 
     /// The body has ended: the connection rests until it is wanted again.
-    fn keep(&mut self, cx: &mut Context<'_>) {
+    fn keep(&mut self) {
         if let Some((mut line, _)) = self.open.take() {
-            line.drive(cx);
+            line.forget_task();
             if !line.ended() {
                 self.inner.pool.put(self.target.clone(), line);
             }

@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::error::Error as _;
 use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -78,6 +78,11 @@ impl Line {
         if !self.ended && Pin::new(&mut self.connection).poll(cx).is_ready() {
             self.ended = true;
         }
+    }
+
+    /// Lets go of the task that waited last, which a resting connection would otherwise keep in memory.
+    pub(crate) fn forget_task(&mut self) {
+        self.drive(&mut Context::from_waker(Waker::noop()));
     }
 
     pub(crate) fn ended(&self) -> bool {

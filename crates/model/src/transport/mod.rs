@@ -35,11 +35,14 @@ use tls::Tls;
 /// The longest body of a response, in bytes, unless a caller says otherwise.
 pub const BODY_BYTES_MAX: usize = 64 * 1024 * 1024;
 
+/// Looks a variable of the environment up.
+pub type LookupRef<'a> = &'a dyn Fn(&str) -> Option<String>;
+
 /// What a transport is made of.
 #[derive(Default)]
 pub struct TransportSpec<'a> {
     /// Looks variables of the environment up: proxies and `SSL_CERT_FILE`. Without it there are none.
-    pub lookup: Option<&'a dyn Fn(&str) -> Option<String>>,
+    pub lookup: Option<LookupRef<'a>>,
     /// PEM files with certificates that are trusted besides the system's.
     pub root_files: Vec<PathBuf>,
     /// Says which addresses may be reached. Without it all may.

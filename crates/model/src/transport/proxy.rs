@@ -8,6 +8,8 @@ use http::Uri;
 use hyper_util::client::proxy::matcher::{Intercept, Matcher};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
+use super::LookupRef;
+
 /// The longest answer of a proxy to CONNECT, in bytes.
 const HEAD_BYTES_MAX: usize = 16 * 1024;
 
@@ -22,7 +24,7 @@ impl Proxies {
 
     /// Reads `http_proxy`, `https_proxy`, `all_proxy` and `no_proxy`, in small or capital letters. `HTTP_PROXY` is
     /// left out in a CGI process, where a client could set it by a header.
-    pub(crate) fn from_lookup(lookup: &dyn Fn(&str) -> Option<String>) -> Self {
+    pub(crate) fn from_lookup(lookup: LookupRef<'_>) -> Self {
         let get = |small: &str, capital: &str| lookup(small).or_else(|| lookup(capital)).unwrap_or_default();
         let in_cgi = lookup("REQUEST_METHOD").is_some();
         let http = if in_cgi { lookup("http_proxy").unwrap_or_default() } else { get("http_proxy", "HTTP_PROXY") };
