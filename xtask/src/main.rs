@@ -1,2 +1,3 @@
-//! The house's own chores.
+//! `cargo xtask`: the chores of the house.
+
 fn main() {}
