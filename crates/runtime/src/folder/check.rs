@@ -198,7 +198,9 @@ fn doubtful(argument: &str, test: &Test, schema: &Value) -> Option<String> {
         if !required.is_some_and(|names| names.iter().any(|name| name.as_str() == Some(step.as_str()))) {
             return Some(format!("its schema does not require `{step}`"));
         }
-        place = place.get("properties").and_then(|properties| properties.get(&step))?;
+        let inner = place.get("properties").and_then(|properties| properties.get(&step));
+        let Some(inner) = inner else { return Some(format!("its schema does not describe `{step}`")) };
+        place = inner;
     }
     match place.get("type").and_then(Value::as_str) {
         Some("number" | "integer") => None,
