@@ -65,6 +65,8 @@ pub struct Ask {
     pub contact: Option<ContactId>,
     /// The run's name; a time-ordered UUID is made without one.
     pub run: Option<RunId>,
+    /// Waits for the conversation's turn while another run has it, instead of being refused.
+    pub queue: bool,
     /// Ends the turn from outside.
     pub cancel: Cancel,
     /// Is told what happens meanwhile.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use gesta_run::{FeedError, Input, InputKind, Opening, Run, RunId, RunResult};
 use gesta_store::{Busy, NewRun, StoreError};
@@ -16,6 +17,8 @@ use crate::{clock, resume};
 
 /// How many runs left behind in a conversation are closed before a turn begins. One is what a crash leaves.
 const LEFT_MAX: usize = 4;
+/// How often a turn that waits for its conversation asks whether it is free.
+const QUEUE_EVERY: Duration = Duration::from_millis(20);
 
 pub(crate) async fn run(parts: &Arc<Parts>, ask: Ask) -> Result<RunResult, AgentError> {
     let at = parts.clock.now();
@@ -24,13 +27,21 @@ pub(crate) async fn run(parts: &Arc<Parts>, ask: Ask) -> Result<RunResult, Agent
         run: id.clone(),
         conversation: ask.conversation.clone(),
         contact: ask.contact.clone(),
-        input: ask.input,
+        input: ask.input.clone(),
         now: clock::notice(at, &parts.zone, &parts.plan.spec.timezone),
     };
     // The machine looks at the input before anything is stored: an input it refuses leaves no trace.
     let mut run = Run::new(parts.plan.clone());
     let events = run.feed(Input { at, kind: InputKind::Opened(opening) }).map_err(AgentError::Input)?.to_vec();
-    let mut journal = open(parts, &id, &ask.conversation, &ask.contact, at, &ask.listener).await?;
+    let new = NewRun {
+        run: id.clone(),
+        agent: parts.plan.spec.agent.clone(),
+        conversation: ask.conversation.clone(),
+        contact: ask.contact.clone(),
+        config: parts.plan.hash().to_owned(),
+        at,
+    };
+    let mut journal = open(parts, new, &ask).await?;
     journal.gather(&events);
     let history = match &ask.conversation {
         Some(conversation) => {
@@ -46,33 +57,25 @@ pub(crate) async fn run(parts: &Arc<Parts>, ask: Ask) -> Result<RunResult, Agent
     driver.drive().await
 }
 
-async fn open(
-    parts: &Arc<Parts>,
-    id: &RunId,
-    conversation: &Option<gesta_run::ConversationId>,
-    contact: &Option<gesta_run::ContactId>,
-    at: gesta_run::Timestamp,
-    listener: &Option<crate::progress::Listener>,
-) -> Result<Journal, AgentError> {
+async fn open(parts: &Arc<Parts>, new: NewRun, ask: &Ask) -> Result<Journal, AgentError> {
     store_snapshot(parts).await?;
-    let lazy = !parts.stored && conversation.is_none();
-    for _ in 0..LEFT_MAX {
-        let new = NewRun {
-            run: id.clone(),
-            agent: parts.plan.spec.agent.clone(),
-            conversation: conversation.clone(),
-            contact: contact.clone(),
-            config: parts.plan.hash().to_owned(),
-            at,
-        };
-        let mut journal = Journal::new(parts.store.clone(), new, lazy);
+    let lazy = !parts.stored && new.conversation.is_none();
+    let mut left = 0;
+    loop {
+        let mut journal = Journal::new(parts.store.clone(), new.clone(), lazy);
         match journal.open().await {
             Ok(()) => return Ok(journal),
-            Err(StoreError::ConversationBusy { run, busy, .. }) => make_room(parts, run, busy, listener).await?,
+            Err(StoreError::ConversationBusy { busy: Busy::Open, .. }) if ask.queue && !ask.cancel.is_cancelled() => {
+                tokio::time::sleep(QUEUE_EVERY).await;
+            }
+            Err(StoreError::ConversationBusy { run, busy, .. }) if left < LEFT_MAX => {
+                left += 1;
+                make_room(parts, run, busy, &ask.listener).await?;
+            }
+            Err(StoreError::ConversationBusy { run, .. }) => return Err(AgentError::Busy { run }),
             Err(why) => return Err(why.into()),
         }
     }
-    Err(AgentError::Busy { run: id.clone() })
 }
 
 /// Closes the run that has the conversation, where it may be closed (`spec/contract.md`, 2.4 and 7.7).

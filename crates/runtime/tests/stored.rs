@@ -156,6 +156,11 @@ async fn a_conversation_has_one_run_at_a_time_and_remembers_the_last() {
     gate.begun.notified().await;
     let busy = agent.run(ask("r2")).await;
     assert!(matches!(&busy, Err(AgentError::Busy { run }) if run.as_str() == "r1"), "{busy:?}");
+    let queued = tokio::spawn({
+        let (agent, ask) = (agent.clone(), Ask { queue: true, ..ask("r4") });
+        async move { agent.run(ask).await }
+    });
+    tokio::task::yield_now().await;
     gate.open.notify_one();
     let first = going.await.unwrap().unwrap();
     assert_eq!(first.outcome, Some(Outcome::Completed));
@@ -163,7 +168,7 @@ async fn a_conversation_has_one_run_at_a_time_and_remembers_the_last() {
     assert_eq!(history.len(), 1);
     every_call_has_its_result(&history[0].messages);
     gate.open.notify_one();
-    agent.run(ask("r3")).await.unwrap();
+    assert_eq!(queued.await.unwrap().unwrap().outcome, Some(Outcome::Completed));
     assert_eq!(agent.store().history(&"c".into(), 10).await.unwrap().len(), 2);
 }
 
