@@ -188,7 +188,8 @@ fn hides(earlier: &DecisionToml, later: &DecisionToml) -> bool {
 
 /// A comparison that holds for no number because the argument may be missing or be a text.
 fn doubtful(argument: &str, test: &Test, schema: &Value) -> Option<String> {
-    let Test::Operators(Operators { greater_than, at_least, less_than, at_most, .. }) = test else { return None };
+    let Test::Operators(operators) = test else { return None };
+    let Operators { greater_than, at_least, less_than, at_most, .. } = &**operators;
     if [greater_than, at_least, less_than, at_most].iter().all(|limit| limit.is_none()) {
         return None;
     }

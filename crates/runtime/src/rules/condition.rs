@@ -76,10 +76,10 @@ impl Condition {
             return Err(ConditionReason::Blank);
         }
         let operators = match test {
-            Test::Operators(operators) if *operators == Operators::default() => {
+            Test::Operators(operators) if **operators == Operators::default() => {
                 return Err(ConditionReason::NoOperator);
             }
-            Test::Operators(operators) => operators.clone(),
+            Test::Operators(operators) => (**operators).clone(),
             Test::Text(text) => equal_to(Value::String(text.clone())),
             Test::Bool(it) => equal_to(Value::Bool(*it)),
             Test::Number(number) => equal_to(Value::Number(number.clone())),

@@ -49,7 +49,7 @@ pub enum ActionWord {
 #[serde(untagged)]
 pub enum Test {
     /// Operators.
-    Operators(Operators),
+    Operators(Box<Operators>),
     /// It equals this text.
     Text(String),
     /// It equals this truth value.
