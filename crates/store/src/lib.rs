@@ -8,6 +8,27 @@
 //!
 //! The events of one step are one append, and an append is all or nothing. Whoever appends holds the run's lease; a
 //! lease that was taken over is refused by its fence. This is the only crate with SQL.
+//!
+//! ```
+//! use gesta_run::{outcome::{Outcome, Status}, time::Timestamp};
+//! use gesta_store::{HeadChange, Memory, NewRun, RunLog, StoreError, new_run_id};
+//!
+//! # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+//! let store = Memory::default();
+//! let new = NewRun {
+//!     run: new_run_id(),
+//!     agent: "coach".to_owned(),
+//!     conversation: Some("talk".into()),
+//!     contact: None,
+//!     config: "hash of the plan".to_owned(),
+//!     at: Timestamp(0),
+//! };
+//! let lease = store.open(new, &[]).await?;
+//! store.append(&lease, 0, &[], HeadChange::ended(Outcome::Completed)).await?;
+//! assert_eq!(store.head(lease.run()).await?.status, Status::Ended);
+//! # Ok::<(), StoreError>(())
+//! # }).unwrap();
+//! ```
 
 mod clock;
 mod codec;
