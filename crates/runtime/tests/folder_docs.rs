@@ -1,5 +1,7 @@
 //! `docs/agent-toml.md` has every key of the schema. `UPDATE_EXPECT=1` prints its second half anew.
 
+#![allow(clippy::unwrap_used)]
+
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::Path;

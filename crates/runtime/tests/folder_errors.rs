@@ -1,5 +1,7 @@
 //! Broken folders: each fixture begins with the errors that it must give, and no input makes the reader panic.
 
+#![allow(clippy::unwrap_used)]
+
 use std::path::Path;
 
 use gesta_runtime::folder::{Folder, schema};

@@ -1,6 +1,8 @@
 //! The agents that come with the project, and the one that `gesta init` makes, have no mistake, and their scenes hold.
 //! `UPDATE_EXPECT=1` writes what a run did under each line of a scene.
 
+#![allow(clippy::unwrap_used)]
+
 use std::path::{Path, PathBuf};
 
 use gesta_runtime::folder::check::scene_files;

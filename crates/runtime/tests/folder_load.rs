@@ -1,5 +1,7 @@
 //! What is read from a folder: defaults, overrides, secrets, snapshots, and what `check` doubts.
 
+#![allow(clippy::unwrap_used)]
+
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -149,6 +151,8 @@ fn a_check_tells_of_scripts_and_scenes_with_their_lines() {
 #[test]
 fn a_check_doubts_what_is_probably_not_meant() {
     let agent = r#"
+[providers.mine]
+protocol = "anthropic"
 [act_when_asked]
 intents = ["ad"]
 required_tools = ["refund"]
@@ -183,15 +187,16 @@ action = "defer"
     let told: Vec<String> = report.warnings.iter().map(ToString::to_string).collect();
     let expected = [
         "agent.toml:1:1: prompt: the model is told nothing",
-        "agent.toml:3:12: act_when_asked.intents[0]: \"ad\" is short",
-        "agent.toml:6:1: limits.cost_usd_max: `script` has no price",
-        "agent.toml:7:1: tools[0]: tool `refund` has no description",
-        "agent.toml:10:1: tools[0].parameters: `order` is required and not described",
-        "agent.toml:13:10: decisions[0].when.amount: tool `refund`: its schema does not say that `amount` is a number",
-        "agent.toml:17:10: decisions[1].when.order: tool `refund`: its schema does not describe `order`",
-        "agent.toml:17:36: decisions[1].when./note/n: tool `refund`: its schema does not require `note`",
-        "agent.toml:22:1: decisions[3]: is never reached: decision 2",
-        "agent.toml:27:1: decisions[4].tool: no tool fits `send_*`",
+        "agent.toml:5:12: act_when_asked.intents[0]: \"ad\" is short",
+        "agent.toml:8:1: limits.cost_usd_max: `script` has no price",
+        "agent.toml:9:1: tools[0]: tool `refund` has no description",
+        "agent.toml:12:1: tools[0].parameters: `order` is required and not described",
+        "agent.toml:15:10: decisions[0].when.amount: tool `refund`: its schema does not say that `amount` is a number",
+        "agent.toml:19:10: decisions[1].when.order: tool `refund`: its schema does not describe `order`",
+        "agent.toml:19:36: decisions[1].when./note/n: tool `refund`: its schema does not require `note`",
+        "agent.toml:24:1: decisions[3]: is never reached: decision 2",
+        "agent.toml:29:1: decisions[4].tool: no tool fits `send_*`",
+        "agent.toml:2:12: providers.mine: the protocol's own service is sent no key",
     ];
     for text in expected {
         assert!(told.iter().any(|it| it.starts_with(text)), "{text} in\n{}", told.join("\n"));

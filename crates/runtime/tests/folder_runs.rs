@@ -1,5 +1,7 @@
 //! The agents that come with the project, driven from end to end with their scripted models.
 
+#![allow(clippy::unwrap_used)]
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -101,7 +103,7 @@ async fn a_large_refund_waits_for_a_person_and_runs_once_with_what_was_approved(
     assert_eq!(refund.arguments, json!({"order": "7", "amount": 200}));
     assert_eq!(refund.result, json!({"ok": true, "order": "7", "dollars": 200}));
     let again = FolderAgent::resume(store, run, &env(), resume()).await.unwrap();
-    assert_eq!(again.already_answered, [refund.id.clone()]);
+    assert_eq!(again.already_answered, std::slice::from_ref(&refund.id));
 }
 
 #[tokio::test]

@@ -1,5 +1,7 @@
 //! Tools and backstops over HTTP, against a server on the loopback that answers well, badly and not at all.
 
+#![allow(clippy::unwrap_used)]
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

@@ -76,6 +76,7 @@ fn warnings(dir: &Path, folder: &Folder) -> Vec<Problem> {
     doubts.tools();
     doubts.decisions();
     doubts.budget();
+    doubts.providers();
     doubts.found.sort_by_key(|doubt| doubt.place);
     doubts.found
 }
@@ -167,6 +168,16 @@ impl Doubts<'_> {
                     "an external tool waits for its caller all the same",
                     "",
                 );
+            }
+        }
+    }
+
+    fn providers(&mut self) {
+        for (name, spec) in &self.folder.settings.providers {
+            let keyless = spec.api_key_env.is_none() && spec.headers_env.is_empty() && spec.headers.is_empty();
+            if keyless && spec.base_url.is_none() {
+                let fix = "name the variable that holds it as `api_key_env`";
+                self.add(&["providers".into(), name.as_str().into()], "the protocol's own service is sent no key", fix);
             }
         }
     }
