@@ -8,12 +8,14 @@ use crate::Tree;
 /// Our crates without their prefix, lowest first: a crate may use what stands before it; the facade uses them all.
 const ORDER: &str = "run scene document sandbox model store channel fakes runtime eval server cli gesta";
 
-/// Crates without I/O, async, clock or dice, and all that they may be built on.
+/// Crates without I/O, async or clock, and all that they may be built on.
 const PURE: [&str; 2] = ["run", "scene"];
-const PURE_MAY_USE: &str = "jsonschema memchr regex serde serde_json sha2 thiserror";
+const PURE_MAY_USE: &str = "fastrand jsonschema memchr regex serde serde_json sha2 thiserror";
 
 /// Outside crates that stand for a power, and those of ours that hold it.
-const POWERS: [(&str, &[&str]); 6] = [
+const POWERS: [(&str, &[&str]); 7] = [
+    // The scenes' dice are told their seed.
+    ("fastrand", &["scene", "model", "store", "fakes", "runtime"]),
     ("rusqlite", &["store"]),
     ("axum", &["server", "fakes"]),
     ("clap", &["cli"]),
