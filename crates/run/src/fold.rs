@@ -114,7 +114,7 @@ impl State {
     }
 
     fn reply(&mut self, plan: &Plan, at: Timestamp, reply: &Reply, calls: &[Resolved]) {
-        if !matches!(self.phase, Phase::Ready) {
+        if !matches!(self.phase, Phase::Ready) || !self.fits(reply, calls) {
             return;
         }
         let trip = self.trips;
@@ -133,15 +133,22 @@ impl State {
             self.phase = self.gate(plan, at, trip, Some(reply.blocks.clone()));
             return;
         }
+        self.call_ids.extend(calls.iter().map(|call| call.id.clone()));
         let written = reply.calls().zip(calls).enumerate();
-        let mut states: Vec<CallState> = Vec::with_capacity(calls.len());
-        for (index, (block, resolved)) in written {
-            if self.call_ids.insert(resolved.id.clone()) {
-                states.push(self.call_of(plan, at, trip, index, block, resolved));
-            }
-        }
+        let states: Vec<CallState> =
+            written.map(|(index, (block, resolved))| self.call_of(plan, at, trip, index, block, resolved)).collect();
         let blocks = crate::transcript::assistant_blocks(reply, &states);
         self.phase = Phase::Batch(Box::new(Batch { trip, blocks, calls: states, was_parked: false }));
+    }
+
+    /// Every call that may run has one name, and no other call of the run has it.
+    fn fits(&self, reply: &Reply, calls: &[Resolved]) -> bool {
+        if reply.finish == Finish::Length {
+            return true;
+        }
+        let mut ids = std::collections::BTreeSet::new();
+        reply.calls().count() == calls.len()
+            && calls.iter().all(|call| ids.insert(&call.id) && !self.call_ids.contains(&call.id))
     }
 
     fn call_of(
