@@ -1,87 +1,16 @@
 //! Corners of the contract that a plain conversation does not reach.
 
+mod told;
+
 use std::sync::Arc;
 
 use gesta_run::{
     Answer, Attempt, BackstopSpec, Block, CallStatus, ContractSpec, Decision, Effect, Event, EventKind, FeedError,
-    Functions, HoldAnswer, HoldReply, Input, InputKind, Limits, Met, Opening, Outcome, Part, Phase, Plan, PlanSpec,
-    Ran, Reply, Run, Status, Timestamp, ToolEffect, ToolSpec, Want,
+    Functions, HoldAnswer, HoldReply, Input, InputKind, Limits, Met, Outcome, Phase, Plan, PlanSpec, Ran, Reply, Run,
+    Status, Timestamp, ToolEffect, ToolSpec,
 };
 use serde_json::{Value, json};
-
-struct World {
-    run: Run,
-    log: Vec<Event>,
-    now: i64,
-}
-
-impl World {
-    fn new(spec: PlanSpec) -> Self {
-        let plan = Plan::new(spec, Functions::default()).expect("a sound plan");
-        let mut world = Self { run: Run::new(plan), log: Vec::new(), now: 0 };
-        world.feed(InputKind::Opened(opening("Refund it"))).expect("it opens");
-        world
-    }
-
-    fn feed(&mut self, kind: InputKind) -> Result<Vec<Event>, FeedError> {
-        let events = self.run.feed(Input { at: Timestamp(self.now), kind })?.to_vec();
-        self.log.extend(events.clone());
-        Ok(events)
-    }
-
-    fn want(&self, effect: impl Fn(&Effect) -> bool) -> Want {
-        self.run.wants().into_iter().find(|it| effect(&it.effect)).expect("it is wanted")
-    }
-
-    fn meet(&mut self, effect: impl Fn(&Effect) -> bool, met: Met) -> Vec<Event> {
-        let want = self.want(effect).id;
-        self.feed(InputKind::Met { want, met }).expect("it is in turn")
-    }
-
-    fn reply(&mut self, blocks: Vec<Block>) -> Vec<Event> {
-        self.meet(|it| *it == Effect::CallModel, Met::Replied(Reply { blocks, ..Reply::default() }))
-    }
-
-    fn decide(&mut self, call: &str, decision: Decision) -> Vec<Event> {
-        self.meet(|it| *it == Effect::Decide(call.into()), Met::Decided(Ok(decision)))
-    }
-
-    fn answer(&mut self, call: &str, answer: Answer) -> Vec<Event> {
-        self.meet(|it| *it == Effect::RunTool(call.into()), Met::Answered(answer))
-    }
-
-    fn hold_answer(&self, call: &str, answer: HoldReply) -> HoldAnswer {
-        let hold = self.run.holds().into_iter().find(|it| it.id.as_str() == call).expect("it is held");
-        HoldAnswer { binding: hold.binding, answer }
-    }
-
-    fn say(&mut self, answers: Vec<HoldAnswer>) -> Result<Vec<Event>, FeedError> {
-        self.feed(InputKind::Answers { answers, missing_tools: Vec::new(), now: String::new() })
-    }
-
-    fn person(&mut self, call: &str, answer: HoldReply) -> Vec<Event> {
-        let answer = self.hold_answer(call, answer);
-        self.say(vec![answer]).expect("it is taken")
-    }
-
-    fn status_of(&self, call: &str) -> Option<CallStatus> {
-        self.run.result().tool_calls.into_iter().find(|it| it.id.as_str() == call).map(|it| it.status)
-    }
-
-    /// The run as another process would find it, its log written down and read again.
-    fn restart(&mut self) {
-        let text = serde_json::to_string(&self.log).expect("events are plain data");
-        let log: Vec<Event> = serde_json::from_str(&text).expect("events are read again");
-        let again = Run::replay(self.run.plan().clone(), &log);
-        assert_eq!(again.wants(), self.run.wants());
-        assert_eq!(again.result(), self.run.result());
-        self.run = again;
-    }
-}
-
-fn opening(text: &str) -> Opening {
-    Opening { run: "r".into(), conversation: None, contact: None, input: vec![Part::text(text)], now: String::new() }
-}
+use told::{World, opening};
 
 fn tool(name: &str, effect: ToolEffect) -> ToolSpec {
     ToolSpec { effect, ..ToolSpec::new(name, "", json!({"type": "object", "properties": {"n": {"type": "number"}}})) }

@@ -1,0 +1,181 @@
+//! Logs of the first release: they load, and replay to the result that was recorded with them.
+//!
+//! `GESTA_RECORD=1` writes those that are not there yet; one that is there is never written again.
+
+mod told;
+
+use std::path::PathBuf;
+
+use gesta_run::{
+    ActWhenAsked, Answer, Attempt, Block, ContractSpec, Decision, Effect, Event, Functions, HoldReply, InputKind, Met,
+    OnToolRefusal, PatternSpec, Plan, PlanSpec, Require, Run, RunResult, ToolEffect, ToolSpec,
+};
+use serde_json::json;
+use told::World;
+
+fn tool(name: &str, effect: ToolEffect) -> ToolSpec {
+    let schema = json!({"type": "object", "properties": {"order": {"type": "integer"}}, "required": ["order"]});
+    ToolSpec { effect, ..ToolSpec::new(name, "For the tests.", schema) }
+}
+
+fn spec(hook: bool) -> PlanSpec {
+    let tools = vec![
+        tool("refund", ToolEffect::Once),
+        tool("look", ToolEffect::ReadsOnly),
+        tool("tag", ToolEffect::Staged),
+        ToolSpec { needs_approval: true, ..tool("credit", ToolEffect::Staged) },
+    ];
+    PlanSpec { agent: "desk".to_owned(), version: "1".to_owned(), tools, hook, ..PlanSpec::default() }
+}
+
+fn call(id: &str, name: &str, order: u32) -> Block {
+    Block::call(id, name, format!("{{\"order\":{order}}}"))
+}
+
+fn deliver(world: &mut World) {
+    world.meet(|it| *it == Effect::Deliver, Met::Delivered { path: "inline".to_owned() });
+}
+
+fn say(world: &mut World, text: &str) {
+    world.now += 5;
+    world.reply(vec![Block::text(text)]);
+}
+
+fn plain() -> World {
+    let mut world = World::new(spec(false));
+    world.reply(vec![Block::text("Let me see."), call("c1", "look", 7), call("c2", "refund", 7)]);
+    world.answer("c2", Answer::Ok(json!({"refunded": 19.99})));
+    world.answer("c1", Answer::Error("the shop is closed".to_owned()));
+    say(&mut world, "It is refunded.");
+    deliver(&mut world);
+    world
+}
+
+fn hint() -> World {
+    let act = ActWhenAsked {
+        intents: vec![PatternSpec::Substring("refund".to_owned())],
+        required_tools: vec!["refund".to_owned()],
+        require: Require::Any,
+        hint: None,
+        max_reprompts: 1,
+    };
+    let contract = ContractSpec { act_when_asked: Some(act), ..ContractSpec::default() };
+    let mut world = World::new(PlanSpec { contract, ..spec(false) });
+    say(&mut world, "Shall I refund it?");
+    world.reply(vec![call("c1", "refund", 7)]);
+    world.answer("c1", Answer::Ok(json!({"ok": true})));
+    say(&mut world, "It is refunded.");
+    deliver(&mut world);
+    world
+}
+
+fn refusal() -> World {
+    let contract = ContractSpec { on_tool_refusal: Some(OnToolRefusal::default()), ..ContractSpec::default() };
+    let mut world = World::new(PlanSpec { contract, ..spec(false) });
+    world.reply(vec![call("c1", "refund", 9), Block::call("c2", "refund", "{\"order\":\"x\"}")]);
+    world.answer("c1", Answer::Ok(json!({"ok": false, "reason": "no order 9"})));
+    say(&mut world, "I could not.");
+    say(&mut world, "There is no such order.");
+    deliver(&mut world);
+    world
+}
+
+fn parked_and_resumed() -> World {
+    let mut world = World::new(spec(true));
+    world.reply(vec![call("c1", "refund", 7), call("c2", "refund", 8), call("c3", "look", 7)]);
+    world.decide("c1", Decision::Defer { reason: Some("over 100".to_owned()) });
+    world.decide("c2", Decision::Defer { reason: None });
+    world.decide("c3", Decision::run());
+    world.answer("c3", Answer::Ok(json!({"total": 250})));
+    world.now = 86_400_000;
+    world.person("c1", HoldReply::Approve { arguments: json!({"order": 70}).as_object().cloned() });
+    world.answer("c1", Answer::Ok(json!({"refunded": true})));
+    world.person("c2", HoldReply::Deny { reason: "too late".to_owned() });
+    say(&mut world, "One is refunded.");
+    deliver(&mut world);
+    world
+}
+
+fn undecided() -> World {
+    let mut world = World::new(spec(true));
+    world.reply(vec![call("c1", "refund", 7)]);
+    world.decide("c1", Decision::Defer { reason: None });
+    world.person("c1", HoldReply::Approve { arguments: None });
+    world.feed(InputKind::Recovered).unwrap();
+    world
+}
+
+fn staged() -> World {
+    let mut world = World::new(spec(true));
+    world.reply(vec![call("c1", "tag", 1), call("c2", "credit", 2), call("c3", "tag", 3)]);
+    for id in ["c1", "c2", "c3"] {
+        world.decide(id, Decision::run());
+    }
+    say(&mut world, "It will be done.");
+    deliver(&mut world);
+    world.meet(|it| *it == Effect::Perform("c1".into()), Met::Performed(Attempt::Performed));
+    world.feed(InputKind::Recovered).unwrap();
+    world.person("c2", HoldReply::Approve { arguments: None });
+    world.meet(|it| *it == Effect::Perform("c2".into()), Met::Performed(Attempt::Failed { error: "gone".to_owned() }));
+    world
+}
+
+fn cancelled() -> World {
+    let mut world = World::new(spec(true));
+    world.reply(vec![call("c1", "refund", 7), call("c2", "look", 7)]);
+    world.decide("c1", Decision::run());
+    world.decide("c2", Decision::Defer { reason: None });
+    world.feed(InputKind::Cancelled).unwrap();
+    world
+}
+
+fn folder() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("fixtures/log-v1")
+}
+
+#[test]
+fn logs_that_are_not_there_yet_are_recorded_on_request() {
+    let kinds = [
+        ("plain", plain()),
+        ("hint", hint()),
+        ("refusal", refusal()),
+        ("parked_and_resumed", parked_and_resumed()),
+        ("undecided", undecided()),
+        ("staged", staged()),
+        ("cancelled", cancelled()),
+    ];
+    for (name, world) in kinds {
+        let path = folder().join(format!("{name}.jsonl"));
+        if path.exists() || std::env::var_os("GESTA_RECORD").is_none() {
+            continue;
+        }
+        let mut lines = vec![serde_json::to_string(&world.run.plan().spec).unwrap()];
+        lines.extend(world.log.iter().map(|event| serde_json::to_string(event).unwrap()));
+        lines.push(serde_json::to_string(&world.run.result()).unwrap());
+        std::fs::write(path, lines.join("\n") + "\n").unwrap();
+    }
+}
+
+#[test]
+fn every_log_of_the_first_release_replays_to_its_recorded_result() {
+    let mut seen = 0;
+    for entry in std::fs::read_dir(folder()).unwrap() {
+        let path = entry.unwrap().path();
+        let text = std::fs::read_to_string(&path).unwrap();
+        let lines: Vec<&str> = text.lines().collect();
+        let [plan, events @ .., result] = lines.as_slice() else { panic!("{} is cut", path.display()) };
+        let plan: PlanSpec = serde_json::from_str(plan).unwrap();
+        let plan = Plan::new(plan, Functions::default()).unwrap();
+        let events: Vec<Event> = events.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let mut recorded: RunResult = serde_json::from_str(result).unwrap();
+        let mut replayed = Run::replay(plan, &events).result();
+        // The plan's hash is that of its present form: a field added since, at its default, changes it.
+        for result in [&mut recorded, &mut replayed] {
+            result.report.config_version.clear();
+            result.deferred.iter_mut().for_each(|hold| hold.binding.config_version.clear());
+        }
+        assert_eq!(replayed, recorded, "{}", path.display());
+        seen += 1;
+    }
+    assert!(seen >= 7, "only {seen} logs in {}", folder().display());
+}
