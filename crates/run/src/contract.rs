@@ -41,6 +41,22 @@ pub struct ActWhenAsked {
     pub max_reprompts: u32,
 }
 
+impl ActWhenAsked {
+    /// With every other option at its default: any of the tools, one re-prompt, the built-in hint.
+    pub fn new<P: Into<PatternSpec>>(
+        intents: impl IntoIterator<Item = P>,
+        required_tools: impl IntoIterator<Item = &'static str>,
+    ) -> Self {
+        Self {
+            intents: intents.into_iter().map(Into::into).collect(),
+            required_tools: required_tools.into_iter().map(str::to_owned).collect(),
+            require: Require::default(),
+            hint: None,
+            max_reprompts: one(),
+        }
+    }
+}
+
 /// How many of the required tools must succeed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -51,6 +51,30 @@ pub enum PatternError {
     },
 }
 
+impl From<&str> for PatternSpec {
+    fn from(substring: &str) -> Self {
+        Self::Substring(substring.to_owned())
+    }
+}
+
+impl From<RegexSpec> for PatternSpec {
+    fn from(spec: RegexSpec) -> Self {
+        Self::Regex(spec)
+    }
+}
+
+impl RegexSpec {
+    /// An expression that is tested as written.
+    pub fn new(regex: &str) -> Self {
+        Self { regex: regex.to_owned(), ignore_case: false }
+    }
+
+    /// An expression that is looked for without regard to case.
+    pub fn ignoring_case(regex: &str) -> Self {
+        Self { regex: regex.to_owned(), ignore_case: true }
+    }
+}
+
 impl PatternSpec {
     /// Compiles the pattern.
     ///
