@@ -116,7 +116,8 @@ mod tests {
     use super::*;
 
     fn answered(result: Value) -> Event {
-        let end = CallEnd { status: CallStatus::Completed, result, refusal: None, by_hook_edit: false };
+        let end =
+            CallEnd { status: CallStatus::Completed, result, refusal: None, by_hook_edit: false, is_error: false };
         Event { at: Timestamp(1), what: EventKind::Answered { call: "c1".into(), end, duration_ms: 3 } }
     }
 
