@@ -178,9 +178,14 @@ impl Backstop for RuleBackstop {
         let prompt = self.rule.written.prompt.clone();
         let deed = self.deed.as_ref().map(|deed| deed(turn));
         Box::pin(async move {
-            let answered = match deed {
-                Some(deed) => deed.await?,
-                None => Ran::default(),
+            let answered = match (deed, &prompt) {
+                (Some(deed), Some(_)) => deed.await.unwrap_or_else(|why| {
+                    // What the model is told does not depend on whether the server could be told too.
+                    tracing::error!(%why, "a backstop's server could not be told");
+                    Ran::default()
+                }),
+                (Some(deed), None) => deed.await?,
+                (None, _) => Ran::default(),
             };
             Ok(Ran { prompt: answered.prompt.or(prompt), state: answered.state })
         })
