@@ -1,0 +1,242 @@
+//! `gesta chat`: a talk with an agent at the terminal, or through a pipe, a turn a line.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use gesta_run::{ConversationId, HoldReply, Status};
+use gesta_runtime::FolderAgent;
+use gesta_runtime::folder::Folder;
+
+use super::{Globals, wait_for};
+use crate::environment::Environment;
+use crate::exit::{Ended, Exit, Failure};
+use crate::holds::read_object;
+use crate::lines::{Lines, Typed};
+use crate::live::short;
+use crate::place::{Place, agent_folder};
+use crate::stored;
+use crate::talk::{Over, Talk};
+use crate::terminal::{Look, Screen};
+
+/// Talk to an agent
+///
+/// Each line is a turn. What the agent does is shown as it happens; a call that waits for a person is put to you.
+/// The talk goes on where it was left at the last start.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  gesta chat examples/coach
+  echo \"Swap squats for lunges\" | gesta chat examples/coach
+  gesta chat my-agent --watch             edit the folder meanwhile
+  gesta chat my-agent --model openai:gpt-5-mini
+  gesta chat my-agent --conversation maria
+
+In the talk: /help lists what can be typed. Ctrl-C cancels a turn and keeps the talk; twice leaves; Ctrl-D leaves.
+Through a pipe the exit code is that of the last turn, as of `gesta run`.")]
+pub(crate) struct Chat {
+    /// The agent's folder
+    folder: PathBuf,
+    /// The talk's name [default: chat/AGENT]
+    #[arg(long, value_name = "NAME", conflicts_with = "new")]
+    conversation: Option<String>,
+    /// Begin a new talk
+    #[arg(long)]
+    new: bool,
+    /// Take up edits of the folder at the next turn
+    #[arg(long)]
+    watch: bool,
+    /// Use this model in place of the agent's
+    #[arg(long, value_name = "PROVIDER:MODEL")]
+    model: Option<String>,
+}
+
+const HELP: &str = "  a line is a turn; one that begins with a slash is one of these:
+  /why               what happened in the last turn, and why
+  /approve CALL [ARGUMENTS]   let a waiting call run, also with other arguments
+  /deny CALL REASON  do not let it run
+  /new               begin a new talk
+  /quit              leave (also Ctrl-D)";
+
+impl Chat {
+    pub(crate) fn run(self, globals: &Globals) -> Ended {
+        let mut environment = Environment::with_model(self.model.as_deref());
+        let folder = agent_folder(&self.folder, &environment)?;
+        let dotenv = self.folder.join(".env");
+        if dotenv.is_file() {
+            environment = environment.and_file(&dotenv)?;
+        }
+        let place = Place::open(globals, Some(&folder))?;
+        let agent = FolderAgent::open(&folder, &environment.lookup(), Some(place.store()))?;
+        let conversation = match (&self.conversation, self.new) {
+            (Some(name), _) => ConversationId::new(name.as_str()),
+            (None, true) => fresh(&folder),
+            (None, false) => ConversationId::new(format!("chat/{}", folder.settings.plan.agent)),
+        };
+        let mut talk = Talk {
+            lines: Lines::of_stdin(place.data.join("chat_history")),
+            dir: self.folder.clone(),
+            folder,
+            agent,
+            environment,
+            place,
+            conversation,
+            screen: Screen::stdout(),
+            details: globals.verbose > 0,
+            quiet: globals.quiet,
+            last: None,
+            waiting: Vec::new(),
+        };
+        wait_for(async {
+            greet(&mut talk).await?;
+            let exit = self.talk(&mut talk, globals).await;
+            talk.place.close().await;
+            exit
+        })
+    }
+
+    async fn talk(&self, talk: &mut Talk, globals: &Globals) -> Ended {
+        let mut last = Exit::Done;
+        let mut interrupted = false;
+        loop {
+            talk.screen.end_line();
+            let line = match talk.lines.read("> ", true).await {
+                Typed::Line(line) => line,
+                Typed::End => break,
+                Typed::Interrupted if interrupted || !talk.lines.interactive => return Ok(Exit::Cancelled),
+                Typed::Interrupted => {
+                    interrupted = true;
+                    talk.screen.line(Look::Faint, "  Ctrl-C again leaves");
+                    continue;
+                }
+                Typed::Failed(why) => {
+                    last = talk
+                        .fail(Failure::usage(format!("what was typed cannot be used: {why}"), "type text in UTF-8"));
+                    break;
+                }
+            };
+            interrupted = false;
+            let text = line.trim();
+            if text.is_empty() {
+                continue;
+            }
+            if !talk.lines.interactive && !talk.quiet {
+                talk.screen.line(Look::Strong, &format!("> {text}"));
+            }
+            let done = match text.strip_prefix('/') {
+                Some("quit" | "exit") => break,
+                Some(command) => self.command(talk, command, globals).await,
+                None => {
+                    if self.watch {
+                        talk.take_up_edits();
+                    }
+                    talk.turn(text).await
+                }
+            };
+            match done {
+                Ok(exit) => last = exit,
+                Err(Over) => return Ok(Exit::Cancelled),
+            }
+        }
+        Ok(if talk.lines.interactive { Exit::Done } else { last })
+    }
+
+    async fn command(&self, talk: &mut Talk, command: &str, globals: &Globals) -> Result<Exit, Over> {
+        let (word, rest) = command.split_once(' ').unwrap_or((command, ""));
+        let (call, more) = rest.trim().split_once(' ').unwrap_or((rest.trim(), ""));
+        match word {
+            "help" => talk.screen.line(Look::Faint, HELP),
+            "why" => return Ok(why(talk, globals).await),
+            "new" => {
+                talk.conversation = fresh(&talk.folder);
+                talk.waiting.clear();
+                let text = format!("  a new talk: conversation {}", talk.conversation);
+                talk.screen.line(Look::Faint, &text);
+            }
+            "approve" => {
+                let arguments = if more.trim().is_empty() { Ok(None) } else { read_object(more.trim()).map(Some) };
+                return match arguments {
+                    Ok(arguments) => talk.say_to_hold(call, HoldReply::Approve { arguments }).await,
+                    Err(why) => Ok(talk.fail(Failure::usage(why, "/approve CALL {\"name\":\"value\"}"))),
+                };
+            }
+            "deny" => return talk.say_to_hold(call, HoldReply::Deny { reason: more.trim().to_owned() }).await,
+            _ => {
+                let failure = Failure::usage(format!("there is no /{word}"), "/help lists what there is");
+                return Ok(talk.fail(failure));
+            }
+        }
+        Ok(Exit::Done)
+    }
+}
+
+/// The name of a talk that nobody has begun.
+fn fresh(folder: &Folder) -> ConversationId {
+    let id = gesta_store::new_run_id();
+    ConversationId::new(format!("chat/{}/{}", folder.settings.plan.agent, short(id.as_str())))
+}
+
+async fn why(talk: &mut Talk, globals: &Globals) -> Exit {
+    let Some(run) = talk.last.clone() else {
+        talk.screen.line(Look::Faint, "  nothing has happened yet");
+        return Exit::Done;
+    };
+    match stored::read(&talk.place.store(), &run).await {
+        Ok(shown) => {
+            super::show::page(&mut talk.screen, globals, &shown, &talk.place.flag);
+            Exit::Done
+        }
+        Err(failure) => talk.fail(failure),
+    }
+}
+
+/// Says who is there, how to leave, where it is kept, and what was left from before.
+async fn greet(talk: &mut Talk) -> Result<(), Failure> {
+    let store = talk.place.store();
+    let head = store.conversation(&talk.conversation).await?;
+    if !talk.quiet {
+        let plan = &talk.folder.settings.plan;
+        let turns = head.as_ref().map_or(0, |head| head.turns);
+        let so_far = match turns {
+            0 => String::new(),
+            1 => ", 1 turn so far".to_owned(),
+            many => format!(", {many} turns so far"),
+        };
+        let first = format!("{}, model {}, conversation {}{so_far}", plan.agent, plan.model, talk.conversation);
+        talk.screen.line(Look::Strong, &first);
+        let kept =
+            format!("kept in {}; /help tells what can be typed, /quit or Ctrl-D leaves", talk.place.data.display());
+        talk.screen.line(Look::Faint, &kept);
+    }
+    let Some(run) = head.and_then(|head| head.run) else { return Ok(()) };
+    let shown = stored::read(&store, &run).await?;
+    let name = short(run.as_str()).to_owned();
+    match shown.stored.head.status {
+        Status::Parked => {
+            talk.screen.line(Look::Warn, &format!("run {name} waits for a person:"));
+            talk.waiting = shown.run.holds();
+            talk.show_waiting();
+            if talk.lines.interactive {
+                let holds = talk.waiting.clone();
+                let answers = crate::holds::ask(&talk.lines, &mut talk.screen, &holds).await;
+                if !answers.is_empty() {
+                    // Leaving here is leaving the talk as it is: the next line ends it.
+                    drop(talk.answer(&run, answers).await);
+                }
+            }
+        }
+        Status::Open => {
+            let text =
+                format!("run {name} was left unfinished, or still goes on elsewhere; the next turn takes it up first");
+            talk.screen.line(Look::Warn, &text);
+        }
+        Status::Ended if shown.run.can_go_on() => {
+            let outcome = shown.stored.head.outcome.map_or("", gesta_run::Outcome::as_str);
+            let text = format!(
+                "run {name} ended {outcome}; go on with `gesta resume {name}{}`, or say something new",
+                talk.place.flag
+            );
+            talk.screen.line(Look::Warn, &text);
+        }
+        Status::Ended => {}
+    }
+    Ok(())
+}

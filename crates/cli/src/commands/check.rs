@@ -1,0 +1,57 @@
+//! `gesta check`: whether an agent's folder can be used, and what is doubtful in it.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use gesta_runtime::folder;
+
+use super::Globals;
+use crate::environment::Environment;
+use crate::exit::{Ended, Exit};
+use crate::place::is_agent;
+use crate::terminal::{Look, Screen};
+
+/// Check an agent's folder without running it
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  gesta check examples/coach
+  gesta check my-agent --json | jq .problems
+
+Exit codes: 0 it can be used, 2 it cannot.")]
+pub(crate) struct Check {
+    /// The agent's folder
+    folder: PathBuf,
+    /// Print what was found as JSON on one line
+    #[arg(long)]
+    json: bool,
+    /// Use this model in place of the agent's
+    #[arg(long, value_name = "PROVIDER:MODEL")]
+    model: Option<String>,
+}
+
+impl Check {
+    pub(crate) fn run(self, globals: &Globals) -> Ended {
+        is_agent(&self.folder)?;
+        let environment = Environment::with_model(self.model.as_deref());
+        let report = folder::check(&self.folder, &|name| environment.get(name));
+        let exit = if report.problems.is_empty() { Exit::Done } else { Exit::Usage };
+        let mut screen = Screen::stdout();
+        if self.json {
+            screen.line(Look::Plain, &serde_json::to_string(&report).unwrap_or_default());
+            return Ok(exit);
+        }
+        for problem in &report.problems {
+            screen.text(Look::Bad, "error: ");
+            screen.line_on(&problem.to_string());
+        }
+        for warning in &report.warnings {
+            screen.text(Look::Warn, "warning: ");
+            screen.line_on(&warning.to_string());
+        }
+        if exit == Exit::Done && !globals.quiet {
+            let more = if report.warnings.is_empty() { "" } else { ", with warnings" };
+            screen.line(Look::Good, &format!("{} can be used{more}", self.folder.display()));
+        }
+        Ok(exit)
+    }
+}

@@ -1,0 +1,97 @@
+//! The commands: one file each, with its arguments, its help and what it does.
+
+mod chat;
+mod check;
+mod completions;
+mod init;
+mod resume;
+mod run;
+mod runs;
+mod scenes;
+mod schema;
+mod show;
+mod test;
+
+use std::future::Future;
+use std::path::PathBuf;
+
+use clap::{ArgAction, Args, Parser, Subcommand};
+
+use crate::exit::{Ended, Exit, Failure};
+
+/// Agents that do what they say: run them, look at them, answer for them.
+#[derive(Debug, Parser)]
+#[command(name = "gesta", version, max_term_width = 100, after_help = AFTER)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) globals: Globals,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+const AFTER: &str = "Examples:
+  gesta init my-agent                     a new agent that runs at once, without a key
+  gesta chat my-agent                     talk to it
+  gesta run my-agent \"Hello\" --json       for programs
+  gesta show last                         what happened, and why
+
+Exit codes and error codes: docs/errors.md. Logs go to stderr; GESTA_LOG=debug shows more.";
+
+/// Options of every command.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct Globals {
+    /// Where runs and conversations are kept [default: gesta in the user's data folder]
+    #[arg(long, global = true, value_name = "DIR")]
+    pub(crate) data: Option<PathBuf>,
+    /// Show the answer alone
+    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    pub(crate) quiet: bool,
+    /// Show more; twice for the program's own logs
+    #[arg(short, long, global = true, action = ArgAction::Count)]
+    pub(crate) verbose: u8,
+}
+
+/// What can be asked for.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Chat(chat::Chat),
+    Run(run::Run),
+    Runs(runs::Runs),
+    Show(show::Show),
+    Resume(resume::Resume),
+    Check(check::Check),
+    Test(test::Test),
+    Scenes(scenes::Scenes),
+    Init(init::Init),
+    Schema(schema::Schema),
+    Completions(completions::Completions),
+}
+
+impl Command {
+    /// Does it.
+    pub(crate) fn run(self, globals: &Globals) -> Ended {
+        match self {
+            Self::Chat(chat) => chat.run(globals),
+            Self::Run(run) => run.run(globals),
+            Self::Runs(runs) => runs.run(globals),
+            Self::Show(show) => show.run(globals),
+            Self::Resume(resume) => resume.run(globals),
+            Self::Check(check) => check.run(globals),
+            Self::Test(test) => test.run(globals),
+            Self::Scenes(scenes) => scenes.run(globals),
+            Self::Init(init) => init.run(globals),
+            Self::Schema(schema) => schema.run(),
+            Self::Completions(completions) => completions.run(),
+        }
+    }
+}
+
+/// Does something that waits, on this thread alone. Whatever still runs when it is done is left.
+pub(crate) fn wait_for(work: impl Future<Output = Ended>) -> Ended {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|why| {
+        Failure::new(Exit::Other, format!("the program cannot wait for anything: {why}"), "free some memory or files")
+    })?;
+    let ended = runtime.block_on(work);
+    runtime.shutdown_background();
+    ended
+}

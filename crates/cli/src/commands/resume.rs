@@ -1,0 +1,327 @@
+//! `gesta resume`: answers what waits, or goes on with a run that was left or failed.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
+use gesta_run::json::read_strict;
+use gesta_run::{AnswerError, Binding, CallId, HoldAnswer, HoldReply, Run, RunId};
+use gesta_runtime::{AgentError, FolderAgent, OpenError, Resumed};
+
+use super::run::Screens;
+use super::{Globals, wait_for};
+use crate::environment::Environment;
+use crate::exit::{CODES, Ended, Exit, Failure};
+use crate::holds::read_object;
+use crate::live::Line;
+use crate::place::Place;
+use crate::render::{Teller, hold_reply};
+use crate::stored;
+use crate::terminal::Look;
+
+/// Answer what waits in a run, or go on with one that was left or failed
+///
+/// The agent's folder is not needed: the run goes on with the configuration it was begun under. Keys and secrets come
+/// from the environment. All answers of one command count together, or none of them.
+#[derive(Debug, Args)]
+#[command(after_help = format!("Examples:
+  gesta resume last --approve c1
+  gesta resume last --approve c1 --arguments '{{\"amount\":50}}'
+  gesta resume last --deny c1 --reason \"too much\" --approve c2
+  gesta resume last --result c1 '{{\"done\":true}}'
+  gesta resume last                       go on after a crash, or after the model failed
+  gesta resume last --trips 20            go on after max_trips
+
+{CODES}"))]
+pub(crate) struct Resume {
+    /// The run: its id, the beginning of it, or `last`
+    run: String,
+    #[command(flatten)]
+    answers: Answers,
+    /// Go on with at most so many trips
+    #[arg(long, value_name = "N")]
+    trips: Option<u32>,
+    /// Where the tool of an approved call is gone, tell the model so
+    #[arg(long)]
+    force: bool,
+    /// Read keys and secrets from this file too
+    #[arg(long, value_name = "FILE")]
+    env_file: Option<PathBuf>,
+    /// Print the whole result as JSON on one line, and nothing else
+    #[arg(long)]
+    json: bool,
+}
+
+impl Resume {
+    pub(crate) fn run(self, globals: &Globals) -> Ended {
+        let environment = match &self.env_file {
+            Some(path) => Environment::default().and_file(path)?,
+            None => Environment::default(),
+        };
+        let place = Place::open(globals, None)?;
+        wait_for(async {
+            let store = place.store();
+            let head = stored::find(&store, &self.run).await?;
+            let shown = stored::read(&store, &head.run).await?;
+            let answers = bind(&shown.run, &head.run, &self.answers.0);
+            let line = Line::new();
+            let resume = gesta_runtime::Resume {
+                answers,
+                trips_max: self.trips,
+                force: self.force,
+                cancel: line.cancel.clone(),
+                listener: Some(line.listener.clone()),
+            };
+            let lookup = environment.lookup();
+            let work = FolderAgent::resume(Arc::clone(&store), &head.run, &lookup, resume);
+            let mut screens = Screens::new(self.json, globals);
+            let teller = Teller::new(&shown.run.plan().spec).after(&shown.stored.events);
+            let Ok(resumed) = screens.live(teller).follow(work, line).await else { return Ok(Exit::Cancelled) };
+            let exit = match resumed {
+                Ok(resumed) => self.finish(&mut screens, &resumed, &place.flag),
+                Err(why) => Err(self.refused(&shown.run, why)),
+            };
+            place.close().await;
+            exit
+        })
+    }
+
+    fn finish(&self, screens: &mut Screens, resumed: &Resumed, flag: &str) -> Ended {
+        for call in &resumed.already_answered {
+            screens.note(Look::Warn, &format!("  {call} was answered like this before: nothing ran again"));
+        }
+        screens.finish(&resumed.result, flag);
+        let given = self.answers.0.len();
+        let repeated = given > 0 && resumed.already_answered.len() == given;
+        Ok(if repeated { Exit::Done } else { Exit::of(&resumed.result) })
+    }
+
+    fn refused(&self, run: &Run, why: OpenError) -> Failure {
+        let id = &self.run;
+        if let OpenError::Agent(AgentError::Answers(why)) = &why {
+            return match why {
+                AnswerError::Conflict { call } => {
+                    let first = run.hold_answer(call).map_or_else(|| "was answered differently".to_owned(), hold_reply);
+                    let message = format!("`{call}` was answered before, and the first answer counts: it {first}");
+                    Failure::new(Exit::Other, message, format!("`gesta show {id}` tells what came of it"))
+                }
+                AnswerError::ToolGone { .. } => {
+                    Failure::new(Exit::Other, why.to_string(), "bring the tool back, or tell the model with --force")
+                }
+                AnswerError::UnknownCall { .. } | AnswerError::Expired { .. } | AnswerError::RunEnded(_) => {
+                    Failure::new(Exit::Other, why.to_string(), format!("`gesta show {id}` tells what waits"))
+                }
+                _ => Failure::usage(
+                    why.to_string(),
+                    format!("`gesta show {id}` tells what waits and how it is answered"),
+                ),
+            };
+        }
+        let missing = matches!(why, OpenError::Provider(_) | OpenError::Folder(_));
+        let mut failure = Failure::from(why);
+        if missing {
+            failure.message = format!("run `{id}` cannot go on here, and still waits: {}", failure.message);
+            failure.help =
+                "set what is missing in the environment, or name the agent's file with --env-file FOLDER/.env"
+                    .to_owned();
+        }
+        failure
+    }
+}
+
+/// Gives each answer the binding of its hold, as the store shows it.
+fn bind(run: &Run, id: &RunId, given: &[Given]) -> Vec<HoldAnswer> {
+    let holds = run.holds();
+    let bound = |given: &Given| {
+        let call = CallId::new(given.call.as_str());
+        let open = holds.iter().find(|hold| hold.id == call).map(|hold| hold.binding.clone());
+        // Of a hold that is closed or unknown only the run can be named; the machine says what is wrong with it.
+        let binding = open.unwrap_or_else(|| Binding {
+            run_id: id.clone(),
+            call_id: call,
+            tool: String::new(),
+            fingerprint: String::new(),
+            config_version: run.plan().hash().to_owned(),
+        });
+        HoldAnswer { binding, answer: given.reply.clone() }
+    };
+    given.iter().map(bound).collect()
+}
+
+/// What was said to one call.
+#[derive(Debug, Clone, PartialEq)]
+struct Given {
+    call: String,
+    reply: HoldReply,
+}
+
+/// The answers of a command, in the order in which they stand there.
+#[derive(Debug, Clone, Default, PartialEq)]
+struct Answers(Vec<Given>);
+
+impl Args for Answers {
+    fn augment_args(command: Command) -> Command {
+        let option = |name: &'static str, values: &[&'static str], help: &'static str| {
+            Arg::new(name)
+                .long(name)
+                .value_names(values.to_vec())
+                .num_args(values.len())
+                .action(ArgAction::Append)
+                .allow_hyphen_values(true)
+                .help(help)
+        };
+        command
+            .arg(option("approve", &["CALL"], "Let it run"))
+            .arg(option("arguments", &["JSON"], "For the --approve before it: with these arguments"))
+            .arg(option("deny", &["CALL"], "Do not let it run"))
+            .arg(option("reason", &["TEXT"], "For the --deny before it: what the model reads"))
+            .arg(option("result", &["CALL", "JSON"], "It was done elsewhere, and this came of it"))
+            .arg(option("error", &["CALL", "TEXT"], "It was tried elsewhere, and failed"))
+            .arg(option("unknown", &["CALL"], "Nobody knows what came of it (after a crash)"))
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for Answers {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let mut found: Vec<(usize, &str, Vec<String>)> = Vec::new();
+        for name in ["approve", "arguments", "deny", "reason", "result", "error", "unknown"] {
+            let Some(values) = matches.get_occurrences::<String>(name) else { continue };
+            let mut indices = matches.indices_of(name).into_iter().flatten();
+            for values in values {
+                let values: Vec<String> = values.cloned().collect();
+                let at = indices.by_ref().take(values.len()).last().unwrap_or_default();
+                found.push((at, name, values));
+            }
+        }
+        found.sort_by_key(|(at, ..)| *at);
+        let mut answers = Self::default();
+        for (_, name, values) in found {
+            answers
+                .take(name, values)
+                .map_err(|why| clap::Error::raw(clap::error::ErrorKind::ValueValidation, why + "\n"))?;
+        }
+        let blank = |given: &&Given| matches!(&given.reply, HoldReply::Deny { reason } if reason.is_empty());
+        match answers.0.iter().find(blank) {
+            Some(given) => Err(clap::Error::raw(
+                clap::error::ErrorKind::MissingRequiredArgument,
+                format!("--deny {} needs --reason TEXT behind it: the model reads it\n", given.call),
+            )),
+            None => Ok(answers),
+        }
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+impl Answers {
+    fn take(&mut self, name: &str, values: Vec<String>) -> Result<(), String> {
+        let mut values = values.into_iter();
+        let first = values.next().unwrap_or_default();
+        let second = values.next().unwrap_or_default();
+        let reply = match name {
+            "approve" => HoldReply::Approve { arguments: None },
+            "deny" => HoldReply::Deny { reason: String::new() },
+            "result" => {
+                let value = read_strict(&second).map_err(|why| format!("--result {first}: no JSON: {why}"))?;
+                HoldReply::Result { value }
+            }
+            "error" => HoldReply::Error { text: second },
+            "unknown" => HoldReply::OutcomeUnknown,
+            "arguments" => {
+                return match self.0.last_mut().map(|given| &mut given.reply) {
+                    Some(HoldReply::Approve { arguments: slot @ None }) => {
+                        *slot = Some(read_object(&first)?);
+                        Ok(())
+                    }
+                    _ => Err("--arguments stands behind the --approve it is for".to_owned()),
+                };
+            }
+            _ => {
+                return match self.0.last_mut().map(|given| &mut given.reply) {
+                    Some(HoldReply::Deny { reason }) if reason.is_empty() => {
+                        *reason = first;
+                        Ok(())
+                    }
+                    _ => Err("--reason stands behind the --deny it is for".to_owned()),
+                };
+            }
+        };
+        self.0.push(Given { call: first, reply });
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::super::{Cli, Command};
+    use super::*;
+
+    fn read(words: &[&str]) -> Result<Vec<Given>, String> {
+        let words = ["gesta", "resume", "r1"].iter().chain(words);
+        match Cli::try_parse_from(words).map_err(|why| why.to_string())?.command {
+            Command::Resume(resume) => Ok(resume.answers.0),
+            _ => Err("another command".to_owned()),
+        }
+    }
+
+    #[test]
+    fn each_answer_takes_what_stands_behind_it() {
+        let given = read(&[
+            "--approve",
+            "a",
+            "--deny",
+            "b",
+            "--reason",
+            "no",
+            "--approve",
+            "c",
+            "--arguments",
+            r#"{"n":-1}"#,
+            "--result",
+            "d",
+            "-1",
+            "--error",
+            "e",
+            "broken",
+            "--unknown",
+            "f",
+        ]);
+        let said: Vec<String> =
+            given.unwrap().iter().map(|it| format!("{} {}", it.call, hold_reply(&it.reply))).collect();
+        assert_eq!(
+            said,
+            [
+                "a was approved",
+                "b was denied: no",
+                r#"c was approved with {"n":-1}"#,
+                "d was done elsewhere: -1",
+                "e failed elsewhere: broken",
+                "f is given up: nobody knows what came of it",
+            ]
+        );
+    }
+
+    #[test]
+    fn what_belongs_to_nothing_is_refused() {
+        for (words, why) in [
+            (vec!["--arguments", "{}"], "--arguments stands behind"),
+            (vec!["--approve", "a", "--arguments", "[1]"], "must be a JSON object"),
+            (vec!["--approve", "a", "--reason", "x"], "--reason stands behind"),
+            (vec!["--deny", "a"], "needs --reason"),
+            (vec!["--result", "a", "{"], "no JSON"),
+            (vec!["--result", "a"], "2 values required"),
+        ] {
+            let refused = read(&words).unwrap_err();
+            assert!(refused.contains(why), "{words:?}: {refused}");
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! `gesta runs`: which runs there are, and what waits.
+
+use std::collections::BTreeMap;
+
+use clap::{Args, ValueEnum};
+use gesta_run::{Hold, RunId, Status, Timestamp};
+use gesta_store::{HoldFilter, RunFilter, RunHead};
+use serde_json::json;
+
+use super::{Globals, wait_for};
+use crate::exit::{Ended, Exit};
+use crate::live::short;
+use crate::place::Place;
+use crate::terminal::{Look, Screen};
+
+/// List runs, the newest first, with what waits for someone
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  gesta runs
+  gesta runs --status parked              what waits for a person
+  gesta runs --agent desk --limit 100 --json | jq -r .run")]
+pub(crate) struct Runs {
+    /// Of this agent
+    #[arg(long, value_name = "NAME")]
+    agent: Option<String>,
+    /// Only runs that stand like this
+    #[arg(long, value_enum)]
+    status: Option<StatusWord>,
+    /// At most so many
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    limit: u32,
+    /// Print each as JSON, one on a line
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum StatusWord {
+    Open,
+    Parked,
+    Ended,
+}
+
+impl Runs {
+    pub(crate) fn run(self, globals: &Globals) -> Ended {
+        let place = Place::open(globals, None)?;
+        wait_for(async {
+            let store = place.store();
+            let status = self.status.map(|status| match status {
+                StatusWord::Open => Status::Open,
+                StatusWord::Parked => Status::Parked,
+                StatusWord::Ended => Status::Ended,
+            });
+            let filter = RunFilter { agent: self.agent.clone(), status, limit: self.limit, ..RunFilter::default() };
+            let runs = store.runs(&filter).await?;
+            let mut holds: BTreeMap<RunId, Vec<Hold>> = BTreeMap::new();
+            for open in store.holds(&HoldFilter { agent: self.agent.clone(), ..HoldFilter::default() }).await? {
+                holds.entry(open.hold.binding.run_id.clone()).or_default().push(open.hold);
+            }
+            let mut screen = Screen::stdout();
+            if self.json {
+                for head in &runs {
+                    let mut line = json!(head);
+                    line["holds"] = json!(holds.get(&head.run).cloned().unwrap_or_default());
+                    screen.line(Look::Plain, &line.to_string());
+                }
+            } else {
+                table(&mut screen, &runs, &holds);
+            }
+            place.close().await;
+            Ok(Exit::Done)
+        })
+    }
+}
+
+fn table(screen: &mut Screen, runs: &[RunHead], holds: &BTreeMap<RunId, Vec<Hold>>) {
+    if runs.is_empty() {
+        return screen.line(Look::Faint, "no runs; begin one with `gesta chat FOLDER`");
+    }
+    let now = Timestamp(jiff::Timestamp::now().as_millisecond());
+    let rows: Vec<[String; 6]> = runs.iter().map(|head| row(head, holds.get(&head.run), now)).collect();
+    let heading = ["RUN", "AGENT", "STATUS", "OUTCOME", "AGE", "WAITS FOR"].map(str::to_owned);
+    let mut widths = [0; 6];
+    for row in rows.iter().chain([&heading]) {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = (*width).max(cell.chars().count());
+        }
+    }
+    let print = |row: &[String; 6]| {
+        let cells: Vec<String> = row.iter().zip(widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
+        cells.join("  ").trim_end().to_owned()
+    };
+    screen.line(Look::Faint, &print(&heading));
+    for (row, head) in rows.iter().zip(runs) {
+        let look = if head.status == Status::Parked { Look::Warn } else { Look::Plain };
+        let text = screen.fit(&print(row), 0);
+        screen.line(look, &text);
+    }
+}
+
+fn row(head: &RunHead, holds: Option<&Vec<Hold>>, now: Timestamp) -> [String; 6] {
+    let status = match head.status {
+        Status::Open if head.held_by.as_ref().is_none_or(|holder| holder.until < now) => "left",
+        Status::Open => "open",
+        Status::Parked => "parked",
+        Status::Ended => "ended",
+    };
+    let outcome = head.outcome.map_or("-", gesta_run::Outcome::as_str);
+    let waits: Vec<String> = holds.into_iter().flatten().map(|hold| format!("{} ({})", hold.name, hold.id)).collect();
+    [
+        short(head.run.as_str()).to_owned(),
+        head.agent.clone(),
+        status.to_owned(),
+        outcome.to_owned(),
+        age(now.since_ms(head.started_at)),
+        waits.join(", "),
+    ]
+}
+
+/// How long ago, in the largest unit that fits.
+fn age(ms: u64) -> String {
+    let seconds = ms / 1000;
+    let units = [(86_400, "d"), (3_600, "h"), (60, "min"), (1, "s")];
+    let (length, unit) = units.into_iter().find(|(length, _)| seconds >= *length).unwrap_or((1, "s"));
+    format!("{} {unit}", seconds / length)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::age;
+
+    #[test]
+    fn an_age_has_one_unit() {
+        let ages = [0, 59_999, 60_000, 7_200_000, 172_800_000].map(age);
+        assert_eq!(ages, ["0 s", "59 s", "1 min", "2 h", "2 d"]);
+    }
+}

@@ -1,0 +1,308 @@
+//! What happened in a run, as lines for people: the same words while it goes on and when it is shown later.
+
+use std::collections::BTreeMap;
+
+use gesta_run::event::{EventKind, Resolved};
+use gesta_run::{
+    Attempt, BlockKind, CallEnd, CallId, CallStatus, Decision, Event, Finish, HoldReply, Intervention,
+    InterventionKind, InterventionOutcome, Outcome, Part, PatternSpec, Phase, PlanSpec, Reply, Skipped,
+};
+use serde_json::Value;
+
+use crate::terminal::Look;
+
+/// Who or what a line is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Voice {
+    /// The person.
+    User,
+    /// The model's text.
+    Model,
+    /// What was done, or left.
+    Deed,
+}
+
+/// One thing to tell.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Told {
+    /// Whose it is.
+    pub(crate) voice: Voice,
+    /// How it looks.
+    pub(crate) look: Look,
+    /// What it says.
+    pub(crate) text: String,
+    /// It is left out unless more is asked for.
+    pub(crate) detail: bool,
+}
+
+fn deed(look: Look, text: impl Into<String>) -> Told {
+    Told { voice: Voice::Deed, look, text: text.into(), detail: false }
+}
+
+fn detail(text: impl Into<String>) -> Told {
+    Told { detail: true, ..deed(Look::Faint, text) }
+}
+
+/// Tells the events of one run, in order.
+pub(crate) struct Teller {
+    intents: Vec<PatternSpec>,
+    backstops: Vec<String>,
+    /// Calls that were seen, by id.
+    calls: BTreeMap<CallId, String>,
+}
+
+impl Teller {
+    /// For runs under this plan.
+    pub(crate) fn new(plan: &PlanSpec) -> Self {
+        let act = plan.contract.act_when_asked.as_ref();
+        Self {
+            intents: act.map(|act| act.intents.clone()).unwrap_or_default(),
+            backstops: plan.contract.backstops.iter().map(|backstop| backstop.name.clone()).collect(),
+            calls: BTreeMap::new(),
+        }
+    }
+
+    /// Having seen these events, without telling them.
+    pub(crate) fn after(mut self, events: &[Event]) -> Self {
+        events.iter().for_each(|event| drop(self.event(event)));
+        self
+    }
+
+    /// What is to be told of an event.
+    pub(crate) fn event(&mut self, event: &Event) -> Vec<Told> {
+        match &event.what {
+            EventKind::Opened { opening, .. } => vec![said_by_user(&opening.input)],
+            EventKind::Replied { reply, calls, .. } => self.replied(reply, calls),
+            EventKind::ModelFailed { fault, .. } => vec![deed(Look::Bad, format!("the model failed: {fault}"))],
+            EventKind::Offered { added, .. } => {
+                let names: Vec<&str> = added.iter().map(|tool| tool.name.as_str()).collect();
+                vec![detail(format!("offers besides: {}", names.join(", ")))]
+            }
+            EventKind::Decided { call, ruling } => self.decided(call, ruling),
+            EventKind::Started { call } => vec![detail(format!("begins {} ({call})", self.name(call)))],
+            EventKind::Answered { call, end, duration_ms } => self.answered(call, end, *duration_ms),
+            EventKind::Held { call, .. } => {
+                vec![deed(Look::Warn, format!("{} ({call}) waits for a person", self.name(call)))]
+            }
+            EventKind::HoldAnswered { call, answer, .. } => {
+                vec![deed(Look::Strong, format!("{} ({call}) {}", self.name(call), hold_reply(answer)))]
+            }
+            EventKind::Staged { call, needs_approval } => {
+                let when = if *needs_approval { "after the reply and an approval" } else { "after the reply" };
+                vec![deed(Look::Plain, format!("{} ({call}) is written down, to be done {when}", self.name(call)))]
+            }
+            EventKind::Performed { call, attempt } => vec![match attempt {
+                Attempt::Performed => deed(Look::Good, format!("{} ({call}) was done", self.name(call))),
+                Attempt::Failed { error } => deed(Look::Bad, format!("{} ({call}) failed: {error}", self.name(call))),
+            }],
+            EventKind::Discarded { call, reason } => {
+                vec![deed(Look::Warn, format!("{} ({call}) will not be done: {reason}", self.name(call)))]
+            }
+            EventKind::Intervened(it) => vec![self.intervened(it)],
+            EventKind::FunctionFailed { function, error } => {
+                vec![deed(Look::Bad, format!("the agent's own {function} failed: {error}"))]
+            }
+            EventKind::Ended { outcome, message, .. } => ended(*outcome, message),
+            EventKind::Resumed { trips_max, .. } => {
+                vec![deed(Look::Strong, format!("goes on, with at most {trips_max} trips"))]
+            }
+            EventKind::Recovered => vec![deed(Look::Warn, "taken up again: whoever worked on it was gone")],
+            EventKind::Settled => vec![deed(Look::Warn, "can no longer go on: a new message came")],
+            EventKind::Detected { backstop, wanted, .. } => {
+                let word = if *wanted { "is wanted" } else { "is not wanted" };
+                vec![detail(format!("backstop {} {word}", self.backstop(*backstop)))]
+            }
+            EventKind::BackstopRan { backstop, duration_ms, .. } => {
+                vec![detail(format!("backstop {} ran ({duration_ms} ms)", self.backstop(*backstop)))]
+            }
+            EventKind::TripEnded { .. }
+            | EventKind::Attempting { .. }
+            | EventKind::Stopped { .. }
+            | EventKind::Delivered { .. } => Vec::new(),
+        }
+    }
+
+    fn name<'a>(&'a self, call: &'a CallId) -> &'a str {
+        self.calls.get(call).map_or("a call", String::as_str)
+    }
+
+    fn backstop(&self, at: usize) -> &str {
+        self.backstops.get(at).map_or("?", String::as_str)
+    }
+
+    fn replied(&mut self, reply: &Reply, calls: &[Resolved]) -> Vec<Told> {
+        let mut told = Vec::new();
+        let mut resolved = calls.iter();
+        for block in &reply.blocks {
+            match &block.kind {
+                BlockKind::Text(text) if text.trim().is_empty() => {}
+                BlockKind::Text(text) => {
+                    told.push(Told { voice: Voice::Model, look: Look::Plain, text: text.clone(), detail: false });
+                }
+                BlockKind::Thinking(text) => told.push(detail(format!("thinks: {text}"))),
+                BlockKind::Call(call) => {
+                    let Some(known) = resolved.next() else {
+                        told.push(deed(Look::Warn, format!("the call {} {} is not run", call.name, call.arguments)));
+                        continue;
+                    };
+                    self.calls.insert(known.id.clone(), call.name.clone());
+                    let from = if call.recovered { ", found in the text" } else { "" };
+                    let arguments = if call.arguments.trim().is_empty() { "{}" } else { &call.arguments };
+                    let text = format!("calls {} {arguments} ({}{from})", call.name, known.id);
+                    told.push(deed(Look::Strong, text));
+                    if let Some(end) = &known.end {
+                        told.extend(self.answered(&known.id, end, 0));
+                    }
+                }
+                BlockKind::Other => {}
+            }
+        }
+        match reply.finish {
+            Finish::Length => told.push(deed(Look::Warn, "the answer was cut off for its length")),
+            Finish::ContentFilter => told.push(deed(Look::Warn, "the provider's filter stopped the answer")),
+            Finish::Stop | Finish::ToolCalls | Finish::Refusal | Finish::Other => {}
+        }
+        if reply.usage.total > 0 {
+            told.push(detail(format!("{} tokens in, {} out", reply.usage.input, reply.usage.output)));
+        }
+        told
+    }
+
+    fn decided(&self, call: &CallId, ruling: &Result<Decision, String>) -> Vec<Told> {
+        let name = self.name(call);
+        let because = |reason: &Option<String>| reason.as_ref().map(|it| format!(": {it}")).unwrap_or_default();
+        vec![match ruling {
+            Ok(Decision::Run { arguments: None, reason }) => {
+                detail(format!("decided: {name} ({call}) runs{}", because(reason)))
+            }
+            Ok(Decision::Run { arguments: Some(arguments), reason }) => {
+                let arguments = Value::Object(arguments.clone());
+                deed(Look::Warn, format!("decided: {name} ({call}) runs with {arguments}{}", because(reason)))
+            }
+            Ok(Decision::Deny { reason }) => deed(Look::Warn, format!("decided: {name} ({call}) is denied: {reason}")),
+            Ok(Decision::Defer { reason }) => {
+                deed(Look::Warn, format!("decided: {name} ({call}) is left to a person{}", because(reason)))
+            }
+            Err(why) => deed(Look::Bad, format!("no decision about {name} ({call}): {why}")),
+        }]
+    }
+
+    fn answered(&self, call: &CallId, end: &CallEnd, duration_ms: u64) -> Vec<Told> {
+        let name = self.name(call);
+        let result = plain(&end.result);
+        let reason = end.refusal.as_deref().unwrap_or(&result);
+        let (look, text) = match end.status {
+            CallStatus::Completed => (Look::Good, format!("{name} returned {}", end.result)),
+            CallStatus::Refused => (Look::Warn, format!("{name} refused: {reason}")),
+            CallStatus::Failed => (Look::Bad, format!("{name} failed: {result}")),
+            CallStatus::TimedOut => (Look::Bad, format!("{name} gave no answer in time")),
+            CallStatus::InvalidArguments => (Look::Bad, format!("{name} was not run: {result}")),
+            CallStatus::UnknownTool => (Look::Bad, format!("{name} is no tool: {result}")),
+            CallStatus::Denied => return vec![detail(format!("{name} was denied: {result}"))],
+            CallStatus::NotRun => (Look::Warn, format!("{name} was not run: {result}")),
+            CallStatus::Cancelled => (Look::Warn, format!("{name} was cancelled before it began")),
+            CallStatus::Superseded => (Look::Warn, format!("{name} was closed by a new message")),
+            CallStatus::Expired => (Look::Warn, format!("{name} was not answered in time and is closed")),
+            CallStatus::OutcomeUnknown => (Look::Bad, format!("what came of {name} is unknown: {result}")),
+        };
+        let took = if duration_ms > 0 { format!(" ({duration_ms} ms)") } else { String::new() };
+        vec![deed(look, format!("{text}{took}"))]
+    }
+
+    fn intervened(&self, it: &Intervention) -> Told {
+        let kind = match it.kind {
+            InterventionKind::Backstop => format!("backstop {}", it.name.as_deref().unwrap_or("?")),
+            InterventionKind::ToolRefusal => "tool refusal".to_owned(),
+            InterventionKind::ActWhenAsked => "act when asked".to_owned(),
+        };
+        let why = self.why(it);
+        match it.outcome {
+            InterventionOutcome::Sent => {
+                let prompt = it.prompt.as_deref().unwrap_or_default();
+                deed(Look::Warn, format!("prompts the model ({kind}): {prompt}{why}"))
+            }
+            InterventionOutcome::NoPrompt => deed(Look::Plain, format!("{kind} ran, without a prompt")),
+            InterventionOutcome::Skipped => {
+                let skipped = it.skipped.map_or("", skipped);
+                deed(Look::Warn, format!("does not prompt the model ({kind}): {skipped}{why}"))
+            }
+        }
+    }
+
+    /// What an intervention answered, in brackets.
+    fn why(&self, it: &Intervention) -> String {
+        let tools = it.tools.join(", ");
+        let reason = it.reason.as_deref().unwrap_or_default();
+        match it.kind {
+            InterventionKind::ActWhenAsked => {
+                let intent = reason.parse().ok().and_then(|at: usize| self.intents.get(at)).map(pattern);
+                let intent = intent.unwrap_or_else(|| "an intent of the agent".to_owned());
+                format!(" [the message matches {intent}, and {tools} did not succeed; {} of {}]", it.attempt, it.limit)
+            }
+            InterventionKind::ToolRefusal => format!(" [{tools}: {reason}; {} of {}]", it.attempt, it.limit),
+            InterventionKind::Backstop if it.phase == Phase::Before && reason.is_empty() => {
+                " [before the model]".to_owned()
+            }
+            InterventionKind::Backstop if reason.is_empty() => String::new(),
+            InterventionKind::Backstop => format!(" [{reason}]"),
+        }
+    }
+}
+
+fn said_by_user(parts: &[Part]) -> Told {
+    let pieces: Vec<String> = parts
+        .iter()
+        .map(|part| match part {
+            Part::Text { text } => text.clone(),
+            Part::Image { media_type, .. } => format!("[image: {media_type}]"),
+            Part::File { media_type, name, .. } => format!("[file: {}]", name.as_deref().unwrap_or(media_type)),
+        })
+        .collect();
+    Told { voice: Voice::User, look: Look::Strong, text: pieces.join("\n"), detail: false }
+}
+
+fn ended(outcome: Outcome, message: &str) -> Vec<Told> {
+    let because = if message.is_empty() { String::new() } else { format!(": {message}") };
+    match outcome {
+        Outcome::Completed => Vec::new(),
+        Outcome::Cancelled => vec![deed(Look::Warn, "ends: cancelled")],
+        other => vec![deed(Look::Bad, format!("ends: {}{because}", other.as_str()))],
+    }
+}
+
+fn skipped(why: Skipped) -> &'static str {
+    match why {
+        Skipped::NoTripsLeft => "no trip is left",
+        Skipped::BudgetUsed => "it has used its prompts",
+        Skipped::Denied => "what is missing was denied",
+        Skipped::Cancelled => "the run was cancelled",
+        Skipped::OtherFired => "another prompt went first",
+        Skipped::Error => "it failed",
+    }
+}
+
+fn pattern(pattern: &PatternSpec) -> String {
+    match pattern {
+        PatternSpec::Substring(text) => format!("\"{text}\""),
+        PatternSpec::Regex(spec) => format!("/{}/{}", spec.regex, if spec.ignore_case { "i" } else { "" }),
+    }
+}
+
+/// A text as it is, anything else as JSON.
+fn plain(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// What a person said to a hold, to follow its name.
+pub(crate) fn hold_reply(reply: &HoldReply) -> String {
+    match reply {
+        HoldReply::Approve { arguments: None } => "was approved".to_owned(),
+        HoldReply::Approve { arguments: Some(arguments) } => {
+            format!("was approved with {}", Value::Object(arguments.clone()))
+        }
+        HoldReply::Deny { reason } => format!("was denied: {reason}"),
+        HoldReply::Result { value } => format!("was done elsewhere: {value}"),
+        HoldReply::Error { text } => format!("failed elsewhere: {text}"),
+        HoldReply::OutcomeUnknown => "is given up: nobody knows what came of it".to_owned(),
+    }
+}

@@ -1,0 +1,191 @@
+//! A talk with an agent, turn by turn: what `gesta chat` keeps between the lines a person types.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use gesta_run::{ConversationId, Hold, HoldAnswer, HoldReply, Part, RunId, RunResult, Status};
+use gesta_runtime::folder::Folder;
+use gesta_runtime::{Ask, FolderAgent, Resume};
+use gesta_store::Store;
+
+use crate::environment::Environment;
+use crate::exit::{Exit, Failure};
+use crate::holds;
+use crate::lines::Lines;
+use crate::live::{Line, Live, Notes, summary};
+use crate::place::{Place, agent_folder};
+use crate::render::Teller;
+use crate::terminal::{Look, Screen};
+
+/// A talk.
+pub(crate) struct Talk {
+    /// The agent's folder on disk.
+    pub(crate) dir: PathBuf,
+    /// As it was read last.
+    pub(crate) folder: Folder,
+    /// The agent made of it.
+    pub(crate) agent: FolderAgent,
+    /// Variables, those of the folder's `.env` included.
+    pub(crate) environment: Environment,
+    /// Where it is kept.
+    pub(crate) place: Place,
+    /// Under which name.
+    pub(crate) conversation: ConversationId,
+    /// What the person types.
+    pub(crate) lines: Lines,
+    /// Where all is shown.
+    pub(crate) screen: Screen,
+    /// Also what is usually left out.
+    pub(crate) details: bool,
+    /// The answer alone.
+    pub(crate) quiet: bool,
+    /// The last run, for `/why`.
+    pub(crate) last: Option<RunId>,
+    /// What waits in this talk.
+    pub(crate) waiting: Vec<Hold>,
+}
+
+/// The talk is over because someone left in the middle of a turn.
+pub(crate) struct Over;
+
+impl Talk {
+    /// One turn, with what the person decides meanwhile.
+    ///
+    /// # Errors
+    /// The person left.
+    pub(crate) async fn turn(&mut self, text: &str) -> Result<Exit, Over> {
+        let line = Line::new();
+        let ask = Ask {
+            input: vec![Part::text(text)],
+            conversation: Some(self.conversation.clone()),
+            cancel: line.cancel.clone(),
+            listener: Some(line.listener.clone()),
+            ..Ask::default()
+        };
+        self.waiting.clear();
+        let teller = Teller::new(&self.folder.settings.plan);
+        let agent = self.agent.agent().clone();
+        let result = self.live(teller).follow(agent.run(ask), line).await.map_err(|_| Over)?;
+        match result {
+            Ok(result) => self.settle(result).await,
+            Err(why) => Ok(self.fail(why.into())),
+        }
+    }
+
+    /// Answers holds of a run, and goes on with it.
+    ///
+    /// # Errors
+    /// The person left.
+    pub(crate) async fn answer(&mut self, run: &RunId, answers: Vec<HoldAnswer>) -> Result<Exit, Over> {
+        match self.resume(run, answers).await? {
+            Ok(result) => self.settle(result).await,
+            Err(failure) => Ok(self.fail(failure)),
+        }
+    }
+
+    /// Answers one hold of those that wait.
+    ///
+    /// # Errors
+    /// The person left.
+    pub(crate) async fn say_to_hold(&mut self, call: &str, reply: HoldReply) -> Result<Exit, Over> {
+        let found =
+            self.waiting.iter().find(|hold| hold.id.as_str() == call || (call.is_empty() && self.waiting.len() == 1));
+        let Some(hold) = found else {
+            let open: Vec<&str> = self.waiting.iter().map(|hold| hold.id.as_str()).collect();
+            let help =
+                if open.is_empty() { "nothing waits here".to_owned() } else { format!("waiting: {}", open.join(", ")) };
+            return Ok(self.fail(Failure::usage(format!("no call `{call}` waits"), help)));
+        };
+        let (run, binding) = (hold.binding.run_id.clone(), hold.binding.clone());
+        self.answer(&run, vec![HoldAnswer { binding, answer: reply }]).await
+    }
+
+    async fn resume(&mut self, run: &RunId, answers: Vec<HoldAnswer>) -> Result<Result<RunResult, Failure>, Over> {
+        let line = Line::new();
+        let resume =
+            Resume { answers, cancel: line.cancel.clone(), listener: Some(line.listener.clone()), ..Resume::default() };
+        let store: Arc<dyn Store> = self.place.store();
+        let shown = match crate::stored::read(&store, run).await {
+            Ok(shown) => shown,
+            Err(why) => return Ok(Err(why)),
+        };
+        let teller = Teller::new(&shown.run.plan().spec).after(&shown.stored.events);
+        let lookup = self.environment.lookup();
+        let work = FolderAgent::resume(store, run, &lookup, resume);
+        let resumed = self.live(teller).follow(work, line).await.map_err(|_| Over)?;
+        Ok(resumed.map(|resumed| resumed.result).map_err(Failure::from))
+    }
+
+    /// Shows how a run stands, and asks about what waits as long as the person answers.
+    async fn settle(&mut self, mut result: RunResult) -> Result<Exit, Over> {
+        loop {
+            let run = result.report.run_id.clone();
+            self.last = Some(run.clone());
+            self.waiting.clone_from(&result.deferred);
+            if self.waiting.is_empty() || !self.lines.interactive {
+                break;
+            }
+            let answers = holds::ask(&self.lines, &mut self.screen, &result.deferred).await;
+            if answers.is_empty() {
+                break;
+            }
+            match self.resume(&run, answers).await? {
+                Ok(next) => result = next,
+                Err(failure) => return Ok(self.fail(failure)),
+            }
+        }
+        self.show_waiting();
+        if !self.quiet {
+            self.screen.line(Look::Faint, &format!("  {}", summary(&result)));
+        }
+        if result.status == Status::Ended && result.empty_reply && result.error.is_none() {
+            self.screen.line(Look::Warn, "  the model said nothing");
+        }
+        Ok(Exit::of(&result))
+    }
+
+    /// What waits, and how it is answered.
+    pub(crate) fn show_waiting(&mut self) {
+        for hold in &self.waiting {
+            for line in holds::lines_of(hold) {
+                self.screen.line(Look::Warn, &format!("  {line}"));
+            }
+            for command in holds::commands_of(hold, &self.place.flag) {
+                self.screen.line(Look::Plain, &format!("    {command}"));
+            }
+        }
+    }
+
+    /// Reads the folder again where it was edited. One that cannot be used is told, and the old one stays.
+    pub(crate) fn take_up_edits(&mut self) {
+        let folder = match agent_folder(&self.dir, &self.environment) {
+            Ok(folder) if folder.snapshot() == self.folder.snapshot() => return,
+            Ok(folder) => folder,
+            Err(failure) => {
+                self.fail(failure);
+                return self.screen.line(Look::Warn, "  the folder as it was before goes on");
+            }
+        };
+        match FolderAgent::open(&folder, &self.environment.lookup(), Some(self.place.store())) {
+            Ok(agent) => {
+                self.agent = agent;
+                self.folder = folder;
+                self.screen.line(Look::Good, "  took up what was edited in the folder");
+            }
+            Err(why) => drop(self.fail(why.into())),
+        }
+    }
+
+    /// Tells what failed; the talk goes on.
+    pub(crate) fn fail(&mut self, failure: Failure) -> Exit {
+        self.screen.end_line();
+        self.screen.text(Look::Bad, "error: ");
+        self.screen.line_on(&failure.to_string());
+        failure.exit
+    }
+
+    fn live(&mut self, teller: Teller) -> Live<'_> {
+        let notes = if self.quiet { Notes::Nowhere } else { Notes::Between };
+        Live::new(&mut self.screen, notes, teller, self.details)
+    }
+}
