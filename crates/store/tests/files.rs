@@ -1,5 +1,7 @@
 //! What stands in the way on disk is said by name, and leaves everything as it was.
 
+#![allow(clippy::unwrap_used, reason = "a test that can't go on is to stop where it stands")]
+
 use std::fs;
 use std::path::{Path, PathBuf};
 

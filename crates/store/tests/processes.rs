@@ -2,6 +2,8 @@
 //!
 //! A process is this very test binary, started again with a role in its environment.
 
+#![allow(clippy::unwrap_used, reason = "a test that can't go on is to stop where it stands")]
+
 use std::env;
 use std::io::{BufRead, BufReader, Lines, Write};
 use std::path::Path;

@@ -1,5 +1,7 @@
 //! Dice use the store in memory and the one on disk in the same way: they must answer the same, and hold the same.
 
+#![allow(clippy::unwrap_used, reason = "a test that can't go on is to stop where it stands")]
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
