@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use futures_util::StreamExt;
 use gesta_model::{Protocol, ProviderSpec, Providers, Transport, TransportSpec};
-use gesta_run::{ActWhenAsked, Decision, Delta, OnToolRefusal, Outcome, PatternSpec, Require, RunResult, ToolSpec};
+use gesta_run::{ActWhenAsked, Decision, Delta, OnToolRefusal, Outcome, PatternSpec, Require, RunResult};
 use gesta_runtime::{Agent, AgentBuilder, Progress, Scope, Tool};
 use gesta_store::{Sqlite, StoreOptions};
 use serde::{Deserialize, Serialize};
@@ -37,18 +37,12 @@ pub(crate) fn act(arguments: &Arguments) -> Acted {
     Acted { day: arguments.day.clone(), sets: arguments.count, ok: !arguments.exercise.is_empty() }
 }
 
+/// The tools, as [`words::TOOLS`] has them.
 const NAMES: [(&str, &str); 3] = [
     ("look_at_plan", "Shows what a day of the plan holds."),
     ("look_at_exercise", "Shows an exercise and what it is good for."),
     ("swap_exercise", "Puts another exercise in the place of one. Call it only when the person asked for it."),
 ];
-
-/// The tools' definitions.
-pub(crate) fn tools<T>(form: impl Fn(&ToolSpec) -> T) -> Vec<T> {
-    let plan = contract(Agent::builder().model(model("http://127.0.0.1:1"), "measured")).build();
-    let agent = plan.expect("the agent is whole");
-    agent.plan().tools().iter().map(|tool| form(&tool.spec)).collect()
-}
 
 fn model(base: &str) -> Arc<dyn gesta_model::Model> {
     let spec = ProviderSpec { base_url: Some(base.to_owned()), ..ProviderSpec::new(Protocol::OpenAi) };

@@ -170,13 +170,7 @@ pub(crate) struct Bare {
 
 impl Bare {
     pub(crate) fn new(http: Http, base: &str, stream: bool) -> Self {
-        let specs = crate::agent::tools(|spec| {
-            let function = serde_json::json!({
-                "name": spec.name, "description": spec.description, "parameters": spec.parameters,
-            });
-            serde_json::json!({"type": "function", "function": function})
-        });
-        let tools = serde_json::value::to_raw_value(&specs).expect("a value can be written");
+        let tools = RawValue::from_string(words::TOOLS.to_owned()).expect("the definitions are JSON");
         Self { http, url: format!("{base}/chat/completions"), tools: tools.into(), stream }
     }
 

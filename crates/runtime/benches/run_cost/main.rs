@@ -29,18 +29,20 @@ fn main() {
         }
         ["begin", base, which] => processes::begin(base, which),
         ["hold", base, which, stream, count] => processes::hold(base, which, stream, count),
-        ["loop", which, stream, runs] => repeat(which, stream == "streamed", runs),
+        ["loop", which, stream, runs, ref server @ ..] => repeat(which, stream == "streamed", runs, server.first()),
         // Cargo names the bench only when it is to be measured; `cargo test --benches` merely looks whether it runs.
         _ => all(!arguments.contains(&"--bench") || arguments.contains(&"--quick")),
     }
 }
 
-/// One client again and again, for a profiler: `loop 2 streamed 1000`.
-fn repeat(which: &str, stream: bool, runs: &str) {
-    let server = Server::start();
+/// One client again and again, for a profiler: `loop 2 streamed 1000`, with the address of a server that `serve` began
+/// where the profiler cannot begin one.
+fn repeat(which: &str, stream: bool, runs: &str, server: Option<&&str>) {
+    let own = server.is_none().then(Server::start);
+    let address = own.as_ref().map_or_else(|| server.copied().unwrap_or_default(), |it| &it.address);
     let folder = tempfile::tempdir().expect("there is room for temporary files");
     let which: usize = which.parse().expect("a client's number is a number");
-    let base = format!("http://{}/fast/v1", server.address);
+    let base = format!("http://{address}/fast/v1");
     let row: Row = rounds::rows(&base, stream, Some(folder.path())).swap_remove(which);
     let runs = runs.parse().expect("a number of runs is a number");
     let us = runtime().block_on(rounds::cost(&row.client, runs, 64));

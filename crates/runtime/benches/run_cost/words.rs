@@ -20,6 +20,20 @@ pub(crate) const CALLS: [&[(&str, &str, &str)]; 2] = [
     &[("call_04", "swap_exercise", r#"{"day":"monday","exercise":"lunges","count":3}"#)],
 ];
 
+/// The definitions of the tools as they are sent: what Gesta makes of the types, word for word.
+pub(crate) const TOOLS: &str = concat!(
+    r#"["#,
+    r#"{"type":"function","function":{"name":"look_at_plan","description":"Shows what a day of the plan holds.","parameters":{"#,
+    r#""type":"object","properties":{"count":{"description":"How many sets.","type":"integer","format":"uint32","minimum":0},"#,
+    r#""day":{"description":"The day of the week.","type":"string"},"exercise":{"description":"The exercise.","type":"string"}},"required":["day","exercise","count"],"description":"What every tool takes."}}},"#,
+    r#"{"type":"function","function":{"name":"look_at_exercise","description":"Shows an exercise and what it is good for.","parameters":{"#,
+    r#""type":"object","properties":{"count":{"description":"How many sets.","type":"integer","format":"uint32","minimum":0},"#,
+    r#""day":{"description":"The day of the week.","type":"string"},"exercise":{"description":"The exercise.","type":"string"}},"required":["day","exercise","count"],"description":"What every tool takes."}}},"#,
+    r#"{"type":"function","function":{"name":"swap_exercise","description":"Puts another exercise in the place of one. Call it only when the person asked for it.","parameters":{"#,
+    r#""type":"object","properties":{"count":{"description":"How many sets.","type":"integer","format":"uint32","minimum":0},"#,
+    r#""day":{"description":"The day of the week.","type":"string"},"exercise":{"description":"The exercise.","type":"string"}},"required":["day","exercise","count"],"description":"What every tool takes."}}}]"#,
+);
+
 /// How many pieces of 12 characters the text of the last answer has.
 const TEXT_PIECES: usize = 50;
 /// How many pieces the arguments of a streamed call come in.
