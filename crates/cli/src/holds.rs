@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::lines::{Lines, Typed};
 use crate::live::short;
+use crate::place::quoted;
 use crate::terminal::{Look, Screen};
 
 /// What a person is to know of a hold, in one or two lines.
@@ -34,7 +35,11 @@ pub(crate) fn commands_of(hold: &Hold, flag: &str) -> Vec<String> {
             vec![result, resume(format!("--error {id} TEXT")), resume(format!("--unknown {id}"))]
         }
         (_, Accepts::External) => vec![result, deny],
-        _ => vec![resume(format!("--approve {id} [--arguments JSON]")), deny],
+        _ => {
+            let arguments = quoted(&Value::Object(hold.arguments.clone()).to_string());
+            let edited = resume(format!("--approve {id} --arguments {arguments}"));
+            vec![resume(format!("--approve {id}")), edited, deny]
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use gesta_run::event::{EventKind, Resolved};
 use gesta_run::{
     Attempt, BlockKind, CallEnd, CallId, CallStatus, Decision, Event, Finish, HoldReply, Intervention,
-    InterventionKind, InterventionOutcome, Outcome, Part, PatternSpec, Phase, PlanSpec, Reply, Skipped,
+    InterventionKind, InterventionOutcome, Outcome, Part, PatternSpec, PlanSpec, Reply, Skipped,
 };
 use serde_json::Value;
 
@@ -98,7 +98,7 @@ impl Teller {
             EventKind::Discarded { call, reason } => {
                 vec![deed(Look::Warn, format!("{} ({call}) will not be done: {reason}", self.name(call)))]
             }
-            EventKind::Intervened(it) => vec![self.intervened(it)],
+            EventKind::Intervened(it) => self.intervened(it),
             EventKind::FunctionFailed { function, error } => {
                 vec![deed(Look::Bad, format!("the agent's own {function} failed: {error}"))]
             }
@@ -209,42 +209,43 @@ impl Teller {
         vec![deed(look, format!("{text}{took}"))]
     }
 
-    fn intervened(&self, it: &Intervention) -> Told {
+    fn intervened(&self, it: &Intervention) -> Vec<Told> {
         let kind = match it.kind {
             InterventionKind::Backstop => format!("backstop {}", it.name.as_deref().unwrap_or("?")),
-            InterventionKind::ToolRefusal => "tool refusal".to_owned(),
-            InterventionKind::ActWhenAsked => "act when asked".to_owned(),
+            InterventionKind::ToolRefusal => format!("tool refusal, {} of {}", it.attempt, it.limit),
+            InterventionKind::ActWhenAsked => format!("act when asked, {} of {}", it.attempt, it.limit),
         };
-        let why = self.why(it);
-        match it.outcome {
+        let mut told = match it.outcome {
             InterventionOutcome::Sent => {
                 let prompt = it.prompt.as_deref().unwrap_or_default();
-                deed(Look::Warn, format!("prompts the model ({kind}): {prompt}{why}"))
+                let (point, rest) = prompt.split_once('\n').unwrap_or((prompt, ""));
+                let mut told = vec![deed(Look::Warn, format!("prompts the model ({kind}): {point}"))];
+                let rest = rest.split('\n').map(str::trim).filter(|line| !line.is_empty());
+                told.extend(rest.map(|line| detail(format!("  {line}"))));
+                told
             }
-            InterventionOutcome::NoPrompt => deed(Look::Plain, format!("{kind} ran, without a prompt")),
+            InterventionOutcome::NoPrompt => vec![deed(Look::Plain, format!("{kind} ran, without a prompt"))],
             InterventionOutcome::Skipped => {
                 let skipped = it.skipped.map_or("", skipped);
-                deed(Look::Warn, format!("does not prompt the model ({kind}): {skipped}{why}"))
+                vec![deed(Look::Warn, format!("does not prompt the model ({kind}): {skipped}"))]
             }
-        }
+        };
+        told.extend(self.why(it).map(|why| deed(Look::Faint, format!("  because {why}"))));
+        told
     }
 
-    /// What an intervention answered, in brackets.
-    fn why(&self, it: &Intervention) -> String {
+    /// What an intervention answered.
+    fn why(&self, it: &Intervention) -> Option<String> {
         let tools = it.tools.join(", ");
-        let reason = it.reason.as_deref().unwrap_or_default();
+        let reason = it.reason.as_deref().filter(|reason| !reason.is_empty());
         match it.kind {
             InterventionKind::ActWhenAsked => {
-                let intent = reason.parse().ok().and_then(|at: usize| self.intents.get(at)).map(pattern);
-                let intent = intent.unwrap_or_else(|| "an intent of the agent".to_owned());
-                format!(" [the message matches {intent}, and {tools} did not succeed; {} of {}]", it.attempt, it.limit)
+                let intent = reason.and_then(|at| at.parse().ok()).and_then(|at: usize| self.intents.get(at));
+                let intent = intent.map_or_else(|| "an intent of the agent".to_owned(), pattern);
+                Some(format!("the message matches {intent}, and {tools} did not succeed"))
             }
-            InterventionKind::ToolRefusal => format!(" [{tools}: {reason}; {} of {}]", it.attempt, it.limit),
-            InterventionKind::Backstop if it.phase == Phase::Before && reason.is_empty() => {
-                " [before the model]".to_owned()
-            }
-            InterventionKind::Backstop if reason.is_empty() => String::new(),
-            InterventionKind::Backstop => format!(" [{reason}]"),
+            InterventionKind::ToolRefusal => Some(format!("{tools} refused: {}", reason.unwrap_or("without a reason"))),
+            InterventionKind::Backstop => reason.map(str::to_owned),
         }
     }
 }

@@ -3,6 +3,7 @@
 mod chat;
 mod check;
 mod completions;
+mod doctor;
 mod init;
 mod resume;
 mod run;
@@ -63,6 +64,7 @@ pub(crate) enum Command {
     Test(test::Test),
     Scenes(scenes::Scenes),
     Init(init::Init),
+    Doctor(doctor::Doctor),
     Schema(schema::Schema),
     Completions(completions::Completions),
 }
@@ -80,6 +82,7 @@ impl Command {
             Self::Test(test) => test.run(globals),
             Self::Scenes(scenes) => scenes.run(globals),
             Self::Init(init) => init.run(globals),
+            Self::Doctor(doctor) => doctor.run(globals),
             Self::Schema(schema) => schema.run(),
             Self::Completions(completions) => completions.run(),
         }

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use gesta_run::event::EventKind;
-use gesta_run::{Event, RunResult, Timestamp};
+use gesta_run::{Event, RunResult, Status, Timestamp};
 use gesta_store::RunHead;
 
 use super::{Globals, wait_for};
@@ -164,10 +164,11 @@ impl Page<'_> {
     /// What the contract makes of it.
     fn why(&mut self, result: &RunResult) {
         let contract = &result.contract;
-        let asked = match (contract.asked, contract.acted) {
-            (true, true) => "a change was asked for, and made",
-            (true, false) => "a change was asked for, and not made",
-            (false, _) => "",
+        let asked = match (contract.asked, contract.acted, result.status) {
+            (true, true, _) => "a change was asked for, and made",
+            (true, false, Status::Ended) => "a change was asked for, and not made",
+            (true, false, _) => "a change was asked for, and not made yet",
+            (false, ..) => "",
         };
         if !asked.is_empty() {
             self.screen.line(if contract.acted { Look::Good } else { Look::Warn }, asked);

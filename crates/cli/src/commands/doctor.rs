@@ -1,0 +1,191 @@
+//! `gesta doctor`: whether what agents need is there, and what to do about what is not.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use gesta_model::transport::Outgoing;
+use gesta_model::{Timeouts, Transport, TransportSpec};
+use gesta_store::RunFilter;
+use serde::Serialize;
+
+use super::{Globals, wait_for};
+use crate::environment::Environment;
+use crate::exit::{Ended, Exit};
+use crate::place::{Place, agent_folder, named};
+use crate::terminal::{Look, Screen};
+
+/// Look whether keys, providers, data folder and store are there
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  gesta doctor
+  gesta doctor examples/coach             also whether this agent can run
+  gesta doctor --offline --json
+
+Keys are never shown, and none is sent. Exit codes: 0 what is needed is there, 1 something is missing.")]
+pub(crate) struct Doctor {
+    /// An agent's folder whose needs are looked at too
+    folder: Option<PathBuf>,
+    /// Reach nobody
+    #[arg(long)]
+    offline: bool,
+    /// Print each finding as JSON, one on a line
+    #[arg(long)]
+    json: bool,
+}
+
+/// One thing that was looked at.
+#[derive(Debug, Clone, Serialize)]
+struct Finding {
+    /// What was looked at.
+    what: String,
+    /// How it is.
+    state: State,
+    /// What was found.
+    found: String,
+    /// What to do about it; blank where nothing has to be done.
+    help: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum State {
+    Ok,
+    /// Not there, and not needed by everybody.
+    Unset,
+    Missing,
+}
+
+impl Finding {
+    fn ok(what: &str, found: impl Into<String>) -> Self {
+        Self { what: what.to_owned(), state: State::Ok, found: found.into(), help: String::new() }
+    }
+
+    fn unset(what: &str, help: impl Into<String>) -> Self {
+        Self { what: what.to_owned(), state: State::Unset, found: "not set".to_owned(), help: help.into() }
+    }
+
+    fn missing(what: &str, found: impl Into<String>, help: impl Into<String>) -> Self {
+        Self { what: what.to_owned(), state: State::Missing, found: found.into(), help: help.into() }
+    }
+}
+
+/// A provider that is looked at: its name, its key's variable, its address and the variable that changes it.
+const PROVIDERS: [(&str, &str, &str, &str); 2] = [
+    ("openai", "OPENAI_API_KEY", "https://api.openai.com/v1", "OPENAI_BASE_URL"),
+    ("anthropic", "ANTHROPIC_API_KEY", "https://api.anthropic.com", "ANTHROPIC_BASE_URL"),
+];
+
+impl Doctor {
+    pub(crate) fn run(self, globals: &Globals) -> Ended {
+        wait_for(async {
+            let mut environment = Environment::default();
+            let mut findings = vec![Finding::ok("version", env!("CARGO_PKG_VERSION"))];
+            if let Some(dir) = &self.folder {
+                let dotenv = dir.join(".env");
+                if dotenv.is_file() {
+                    environment = environment.and_file(&dotenv)?;
+                }
+                findings.push(agent(dir, &environment));
+            }
+            findings.extend(storage(globals).await);
+            for (name, key, url, base) in PROVIDERS {
+                let address = environment.get(base).filter(|url| !url.trim().is_empty());
+                let set = environment.get(key).is_some_and(|key| !key.trim().is_empty());
+                findings.push(match (set, &address) {
+                    (true, _) => Finding::ok(key, "set"),
+                    (false, Some(_)) => Finding::ok(key, format!("not set, and {base} names another server")),
+                    (false, None) => Finding::unset(key, format!("set it to use `{name}:…`; `script` needs no key")),
+                });
+                if (set || address.is_some()) && !self.offline {
+                    findings.push(reach(name, address.as_deref().unwrap_or(url), &environment).await);
+                }
+            }
+            let missing = findings.iter().any(|finding| finding.state == State::Missing);
+            self.print(&findings);
+            Ok(if missing { Exit::Other } else { Exit::Done })
+        })
+    }
+
+    fn print(&self, findings: &[Finding]) {
+        let mut screen = Screen::stdout();
+        let width = findings.iter().map(|finding| finding.what.chars().count()).max().unwrap_or(0);
+        for finding in findings {
+            if self.json {
+                screen.line(Look::Plain, &serde_json::to_string(finding).unwrap_or_default());
+                continue;
+            }
+            let (look, word) = match finding.state {
+                State::Ok => (Look::Good, "ok     "),
+                State::Unset => (Look::Faint, "unset  "),
+                State::Missing => (Look::Bad, "missing"),
+            };
+            screen.text(look, word);
+            screen.line_on(&format!("  {:<width$}  {}", finding.what, finding.found));
+            if !finding.help.is_empty() {
+                screen.line(Look::Faint, &format!("         {:<width$}  help: {}", "", finding.help));
+            }
+        }
+    }
+}
+
+fn agent(dir: &Path, environment: &Environment) -> Finding {
+    match agent_folder(dir, environment) {
+        Ok(folder) => {
+            let plan = &folder.settings.plan;
+            Finding::ok("agent", format!("{} with {} tools, model {}", plan.agent, plan.tools.len(), plan.model))
+        }
+        Err(failure) => {
+            let found = std::iter::once(failure.message).chain(failure.details).collect::<Vec<_>>().join("; ");
+            Finding::missing("agent", found, failure.help)
+        }
+    }
+}
+
+async fn storage(globals: &Globals) -> Vec<Finding> {
+    let given = match named(globals, None) {
+        Ok(given) => given,
+        Err(failure) => return vec![Finding::missing("data folder", failure.message, failure.help)],
+    };
+    let data = match gesta_store::data_folder(given.as_deref()) {
+        Ok(data) => Finding::ok("data folder", data.display().to_string()),
+        Err(why) => return vec![Finding::missing("data folder", why.to_string(), "name another one with --data")],
+    };
+    let store = match Place::open(globals, None) {
+        Ok(place) => {
+            let counted = place.store().runs(&RunFilter::default()).await;
+            place.close().await;
+            match counted {
+                Ok(runs) if runs.len() >= gesta_store::PAGE_MAX as usize => Finding::ok("store", "SQLite, many runs"),
+                Ok(runs) => Finding::ok("store", format!("SQLite, {} runs", runs.len())),
+                Err(why) => {
+                    Finding::missing("store", why.to_string(), "restore a backup, or name another folder with --data")
+                }
+            }
+        }
+        Err(failure) => Finding::missing("store", failure.message, failure.help),
+    };
+    vec![data, store]
+}
+
+/// How long a provider may take to answer at all, in milliseconds.
+const REACH_MS: u64 = 5_000;
+/// How much of its answer is looked at, in bytes.
+const ANSWER_BYTES_MAX: usize = 1 << 20;
+
+/// Whether someone answers at an address. No key is sent.
+async fn reach(name: &str, url: &str, environment: &Environment) -> Finding {
+    let what = format!("{name} server");
+    let help = "look at the network, at HTTPS_PROXY and at SSL_CERT_FILE";
+    let Ok(uri) = url.parse() else {
+        return Finding::missing(&what, format!("{url} is no address"), "write https://HOST/PATH");
+    };
+    let lookup = environment.lookup();
+    let transport = Transport::new(TransportSpec { lookup: Some(&*lookup), ..TransportSpec::default() });
+    let request =
+        Outgoing { method: http::Method::GET, uri, headers: http::HeaderMap::new(), body: Default::default() };
+    let timeouts = Timeouts { connect_ms: REACH_MS, first_byte_ms: REACH_MS, idle_ms: REACH_MS, whole_ms: REACH_MS };
+    match transport.send(&request, timeouts, ANSWER_BYTES_MAX).await {
+        Ok(answer) => Finding::ok(&what, format!("{url} answers (status {})", answer.status.as_u16())),
+        Err(why) => Finding::missing(&what, format!("{url}: {why}"), help),
+    }
+}
