@@ -46,6 +46,8 @@ pub(crate) struct Parts {
     pub(crate) stream: bool,
     pub(crate) wire: bool,
     pub(crate) secrets: Option<gesta_store::Secrets>,
+    /// What was said goes to the log, past this.
+    pub(crate) content: Option<crate::trace::Redactor>,
 }
 
 impl std::fmt::Debug for Agent {

@@ -37,6 +37,7 @@ pub struct AgentBuilder {
     plain: bool,
     wire: bool,
     secrets: Option<gesta_store::Secrets>,
+    content: Option<crate::trace::Redactor>,
     snapshot: Option<Value>,
 }
 
@@ -257,6 +258,14 @@ impl AgentBuilder {
         self
     }
 
+    /// Lets what was said (input, replies, arguments, results, prompts) go to the log under the target
+    /// `gesta::content`, each text past `redact`. Off without this: logs and traces hold names and numbers alone.
+    #[must_use]
+    pub fn capture_content(mut self, redact: impl Fn(&str) -> String + Send + Sync + 'static) -> Self {
+        self.content = Some(Arc::new(redact));
+        self
+    }
+
     /// Keys that sign runs which their caller keeps ([`Agent::save`]).
     #[must_use]
     pub fn secrets(mut self, secrets: gesta_store::Secrets) -> Self {
@@ -325,6 +334,7 @@ impl AgentBuilder {
             stream: !self.plain,
             wire: self.wire,
             secrets: self.secrets,
+            content: self.content,
             plan,
         })))
     }

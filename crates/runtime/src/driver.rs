@@ -12,6 +12,7 @@ use gesta_run::{
     Want, WantId,
 };
 use gesta_store::StoreError;
+use tracing::{Instrument, Span};
 
 use crate::agent::Parts;
 use crate::cancel::Cancel;
@@ -42,6 +43,9 @@ pub(crate) struct Driver {
     ticked: Option<gesta_run::Timestamp>,
     tasks: FuturesUnordered<Task>,
     going: Vec<(WantId, AbortHandle)>,
+    run_span: Span,
+    /// Of the trip whose answer came last, or is awaited.
+    trip_span: Span,
 }
 
 impl Driver {
@@ -54,8 +58,21 @@ impl Driver {
         listener: Option<Listener>,
         resumed: bool,
     ) -> Self {
-        let (tasks, going) = (FuturesUnordered::new(), Vec::new());
-        Self { parts, run, journal, history, shortened: false, cancel, listener, resumed, ticked: None, tasks, going }
+        Self {
+            run_span: trace::run_span(&run),
+            trip_span: Span::none(),
+            parts,
+            run,
+            journal,
+            history,
+            shortened: false,
+            cancel,
+            listener,
+            resumed,
+            ticked: None,
+            tasks: FuturesUnordered::new(),
+            going: Vec::new(),
+        }
     }
 
     pub(crate) fn run(&self) -> &Run {
@@ -64,7 +81,8 @@ impl Driver {
 
     /// Drives the run, and hands back how it stands when nothing is left to do here.
     pub(crate) async fn drive(mut self) -> Result<RunResult, AgentError> {
-        let result = match self.until_quiet().await {
+        let span = self.run_span.clone();
+        let result = match self.until_quiet().instrument(span).await {
             Ok(()) => self.run.result(),
             Err(why) => self.store_failed(&why).await,
         };
@@ -112,8 +130,11 @@ impl Driver {
     }
 
     fn start(&mut self, want: Want) {
-        if let (Effect::CallModel, Some(listener)) = (&want.effect, &self.listener) {
-            listener(Progress::TripStarted { trip: self.run.trip(), label: self.run.next_label() });
+        if want.effect == Effect::CallModel {
+            self.trip_span = trace::trip_span(&self.run, &self.parts.model_name);
+            if let Some(listener) = &self.listener {
+                listener(Progress::TripStarted { trip: self.run.trip(), label: self.run.next_label() });
+            }
         }
         let stage = perform::Stage {
             parts: &self.parts,
@@ -123,6 +144,7 @@ impl Driver {
             resumed: self.resumed,
         };
         let (handle, registration) = AbortHandle::new_pair();
+        let _within = (want.effect == Effect::CallModel).then(|| self.trip_span.enter());
         self.tasks.push(Abortable::new(stage.perform(&want), registration));
         self.going.push((want.id, handle));
     }
@@ -185,18 +207,22 @@ impl Driver {
     }
 
     pub(crate) fn feed_at(&mut self, input: Input) -> Result<(), FeedError> {
-        let events = self.run.feed(input)?;
+        let _within = self.run_span.enter();
+        let events = self.run.feed(input)?.to_vec();
+        self.resumed |= events.iter().any(|event| matches!(event.what, EventKind::Held { .. }));
+        self.tell(&events);
         self.journal.gather(events);
+        Ok(())
+    }
+
+    /// Tells the log and the listener what happened.
+    pub(crate) fn tell(&self, events: &[Event]) {
         for event in events {
-            trace::event(event);
-            if matches!(event.what, EventKind::Held { .. }) {
-                self.resumed = true;
-            }
+            trace::event(event, &self.run_span, &self.trip_span, self.parts.content.as_ref());
             if let Some(listener) = &self.listener {
-                listener(Progress::Happened(Box::new(Event::clone(event))));
+                listener(Progress::Happened(Box::new(event.clone())));
             }
         }
-        Ok(())
     }
 
     pub(crate) async fn abandon(mut self) {

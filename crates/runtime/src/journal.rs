@@ -39,8 +39,8 @@ impl Journal {
         Self { store, place: Place::Leased(lease), stored, pending: Vec::new(), holds, lazy: false }
     }
 
-    pub(crate) fn gather(&mut self, events: &[Event]) {
-        self.pending.extend_from_slice(events);
+    pub(crate) fn gather(&mut self, events: Vec<Event>) {
+        self.pending.extend(events);
     }
 
     /// Takes the run's conversation now, before anything of it is stored.

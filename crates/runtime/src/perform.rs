@@ -9,12 +9,13 @@ use gesta_run::{
     Answer, Attempt, CallId, Delta, Effect, HookError, Message, Met, Phase, Run, ToolEffect, Want, WantId,
 };
 use tokio::task::JoinHandle;
+use tracing::{Instrument, Span};
 
 use crate::agent::Parts;
 use crate::hook::{CallAsked, TurnSeen};
+use crate::model_call;
 use crate::progress::Listener;
 use crate::tool::{Scope, ToolBody};
-use crate::model_call;
 
 /// How long a hook may take, and how long in a live session (`spec/contract.md`, 7.1).
 const HOOK_LIMIT: Duration = Duration::from_secs(10);
@@ -107,7 +108,8 @@ impl Stage<'_> {
             return ready(id, Met::Answered(Answer::Error(text)));
         };
         let name = state.name.clone();
-        let running = run_body(body, arguments, self.scope(call), limit_ms);
+        let span = crate::trace::tool_span(&name, call);
+        let running = run_body(body, arguments, self.scope(call), limit_ms, span);
         met(id, async move {
             Met::Answered(running.await.unwrap_or_else(|| {
                 tracing::error!(tool = %name, "a tool panicked");
@@ -124,7 +126,8 @@ impl Stage<'_> {
         let (Some(body), Some(spec)) = (self.parts.tools.get(tool).cloned(), spec) else {
             return ready(id, failed("config_removed"));
         };
-        let running = run_body(body, arguments.clone(), self.scope(call), spec.spec.time_limit_ms);
+        let span = crate::trace::tool_span(tool, call);
+        let running = run_body(body, arguments.clone(), self.scope(call), spec.spec.time_limit_ms, span);
         met(id, async move {
             let failed = |error: String| Attempt::Failed { error };
             Met::Performed(match running.await {
@@ -194,8 +197,10 @@ async fn run_body(
     arguments: gesta_run::json::Object,
     scope: Scope,
     limit_ms: u64,
+    span: Span,
 ) -> Option<Answer> {
-    let limited = Limited::spawn(Duration::from_millis(limit_ms), async move { body.call(arguments, scope).await });
+    let work = async move { body.call(arguments, scope).await };
+    let limited = Limited::spawn(Duration::from_millis(limit_ms), work.instrument(span));
     match limited.wait().await {
         Ok(answer) => Some(answer),
         Err(Broken::TooLate) => Some(Answer::TimedOut),

@@ -107,7 +107,7 @@ async fn take(parts: &std::sync::Arc<Parts>, state: State) -> Result<RunId, Agen
         Err(StoreError::RunExists { .. }) => return Ok(id),
         Err(why) => return Err(why.into()),
     }
-    journal.gather(&state.events);
+    journal.gather(state.events);
     journal.leave(&run).await?;
     Ok(id)
 }

@@ -42,7 +42,7 @@ pub(crate) async fn run(parts: &Arc<Parts>, ask: Ask) -> Result<RunResult, Agent
         at,
     };
     let mut journal = open(parts, new, &ask).await?;
-    journal.gather(&events);
+    journal.gather(events.clone());
     let history = match &ask.conversation {
         Some(conversation) => {
             History::new(parts.store.history(conversation, parts.history.turns_max).await?, parts.history)
@@ -51,9 +51,9 @@ pub(crate) async fn run(parts: &Arc<Parts>, ask: Ask) -> Result<RunResult, Agent
     };
     if let Some(listener) = &ask.listener {
         listener(Progress::Started { run: id });
-        events.into_iter().for_each(|event| listener(Progress::Happened(Box::new(event))));
     }
     let driver = Driver::new(parts.clone(), run, journal, history, ask.cancel, ask.listener, false);
+    driver.tell(&events);
     driver.drive().await
 }
 
