@@ -62,9 +62,10 @@ fn gesta(arguments: &[&str], verbose: bool) -> Count {
     shell::run(command("cargo run --quiet -p gesta-cli --bin gesta --").args(arguments), verbose)
 }
 
-/// Each agent's folder is checked and its scenes are played; each numbered program runs to its end.
+/// The first command of the README does what the README says; each agent's folder is checked and its scenes are played;
+/// each numbered program runs to its end.
 fn examples(verbose: bool) -> Result<Count, String> {
-    let mut count = Count::default();
+    let mut count = first_command();
     let folder = fs::read_dir(xtask::root().join("examples")).map_err(|why| format!("cannot read examples/: {why}"))?;
     let mut paths: Vec<_> = folder.filter_map(Result::ok).map(|entry| entry.path()).collect();
     paths.sort();
@@ -80,6 +81,19 @@ fn examples(verbose: bool) -> Result<Count, String> {
         }
     }
     Ok(count)
+}
+
+/// `cargo run -- chat examples/coach`, as a newcomer types it, with a data folder of its own.
+fn first_command() -> Count {
+    let data = tools::target().join("tools/first-command");
+    let mut chat = command("cargo run --quiet -- chat examples/coach --new --data");
+    let told = shell::told(chat.arg(&data), "Swap squats for lunges\n");
+    let ran = told.matches("update_plan returned").count();
+    let fine = ran == 1 && told.contains("I have swapped squats for lunges.");
+    if !fine {
+        println!("the first command of the README ran the tool {ran} times and said:\n{told}");
+    }
+    Count { passed: u64::from(fine), failed: u64::from(!fine) }
 }
 
 /// The tests of the command line that ask for a service of others by the variable `GESTA_AIMOCK`.

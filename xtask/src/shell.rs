@@ -1,6 +1,6 @@
 //! Runs commands of the workspace, shows what they print and counts the tests they report.
 
-use std::io::{BufRead, BufReader, IsTerminal};
+use std::io::{BufRead, BufReader, IsTerminal, Write};
 use std::process::{Command, Stdio};
 
 /// What came of a command.
@@ -74,6 +74,21 @@ pub(crate) fn succeeds(line: &str) -> bool {
 pub(crate) fn output(line: &str) -> Option<String> {
     let output = command(line).stdin(Stdio::null()).output().ok()?;
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}
+
+/// Says something to a command and hands back all that it printed, on either output.
+pub(crate) fn told(command: &mut Command, input: &str) -> String {
+    let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    let output = child.and_then(|mut child| {
+        if let Some(mut stdin) = child.stdin.take() {
+            stdin.write_all(input.as_bytes())?;
+        }
+        child.wait_with_output()
+    });
+    match output {
+        Ok(output) => String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned(),
+        Err(why) => why.to_string(),
+    }
 }
 
 /// Whether people watch.

@@ -12,7 +12,7 @@ const AIMOCK: &str = "@copilotkit/aimock@1.43.0";
 const NODE_MAJOR_MIN: u32 = 20;
 
 /// The build's folder.
-fn target() -> PathBuf {
+pub(crate) fn target() -> PathBuf {
     xtask::root().join(std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into()))
 }
 
