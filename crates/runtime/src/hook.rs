@@ -4,7 +4,7 @@ use std::future::Future;
 use std::pin::Pin;
 
 use gesta_run::json::Object;
-use gesta_run::{CallId, CallRecord, ContactId, ConversationId, Message, Phase, Ran, RunId, Ruling};
+use gesta_run::{CallId, CallRecord, ContactId, ConversationId, Message, Phase, Ran, Ruling, RunId};
 use serde_json::Value;
 
 /// A call that is put to the hook, before it runs (`spec/contract.md`, 7.1). A copy: changing it changes nothing.

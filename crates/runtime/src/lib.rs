@@ -59,7 +59,7 @@ pub use error::AgentError;
 pub use folder_agent::{FolderAgent, OpenError};
 pub use history::HistoryLimits;
 pub use hook::{Backstop, CallAsked, DetectFuture, Hook, RanFuture, RulingFuture, TurnSeen};
-pub use saved::StateError;
 pub use progress::{Listener, Progress};
+pub use saved::StateError;
 pub use stream::TurnStream;
 pub use tool::{AnswerFuture, Scope, Tool, ToolBody};

@@ -140,9 +140,7 @@ fn missing_tools(parts: &Parts, run: &Run) -> Vec<String> {
 /// With `force`, approving a call whose tool is gone tells the model so.
 fn forced(resume: &Resume, missing: &[String]) -> Vec<HoldAnswer> {
     let gone = |answer: &HoldAnswer| {
-        resume.force
-            && matches!(answer.answer, HoldReply::Approve { .. })
-            && missing.contains(&answer.binding.tool)
+        resume.force && matches!(answer.answer, HoldReply::Approve { .. }) && missing.contains(&answer.binding.tool)
     };
     let with = |answer: &HoldAnswer| {
         let mut answer = answer.clone();
@@ -171,4 +169,3 @@ fn refused(id: &RunId, why: FeedError) -> AgentError {
         other => AgentError::CannotGoOn { run: id.clone(), reason: other.to_string() },
     }
 }
-
