@@ -60,7 +60,7 @@ impl Default for Options {
 #[derive(Debug)]
 pub struct ModelServer {
     listening: Listening,
-    service: Arc<Service>,
+    service: Arc<Model>,
 }
 
 /// Answers requests from a script. Must be called inside a tokio runtime.
@@ -69,7 +69,7 @@ pub struct ModelServer {
 /// The address cannot be bound.
 pub async fn serve(script: Script, options: Options) -> io::Result<ModelServer> {
     let bind = options.bind;
-    let service = Arc::new(Service {
+    let service = Arc::new(Model {
         journal: Journal::new(options.journal_entries_max),
         memory: Mutex::new(Memory { dice: fastrand::Rng::with_seed(options.faults.seed), shown: HashSet::new() }),
         script,
@@ -118,7 +118,7 @@ pub(crate) struct Asked {
 }
 
 #[derive(Debug)]
-struct Service {
+struct Model {
     script: Script,
     options: Options,
     journal: Journal,
@@ -143,7 +143,7 @@ enum Done {
     Silent,
 }
 
-impl Answers for Service {
+impl Answers for Model {
     fn body_bytes_max(&self) -> usize {
         self.options.body_bytes_max
     }
@@ -210,7 +210,7 @@ fn query<'a>(head: &'a Parts, key: &'a str) -> impl Iterator<Item = &'a str> {
     pairs.filter(move |(it, _)| *it == key).map(|(_, value)| value)
 }
 
-impl Service {
+impl Model {
     fn route<'a>(&self, head: &'a Parts) -> Route<'a> {
         let path = head.uri.path();
         let (post, get) = (head.method == Method::POST, head.method == Method::GET);
