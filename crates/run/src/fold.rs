@@ -262,10 +262,10 @@ impl State {
     }
 
     fn push_gate_answer(&mut self) {
-        if let Phase::Gate(gate) = &mut self.phase {
-            if let Some(blocks) = gate.blocks.take() {
-                self.push_assistant(&blocks);
-            }
+        if let Phase::Gate(gate) = &mut self.phase
+            && let Some(blocks) = gate.blocks.take()
+        {
+            self.push_assistant(&blocks);
         }
     }
 

@@ -25,10 +25,10 @@ pub(crate) fn follow(plan: &Plan, state: &State, at: Timestamp, failures: &mut F
         Phase::Final(outcome, message) => return Some(end(*outcome, message)),
         _ => {}
     }
-    if !state.parked() {
-        if let Some(message) = budget::exceeded(plan, state, at) {
-            return Some(EventKind::Stopped { outcome: Outcome::BudgetExceeded, message });
-        }
+    if !state.parked()
+        && let Some(message) = budget::exceeded(plan, state, at)
+    {
+        return Some(EventKind::Stopped { outcome: Outcome::BudgetExceeded, message });
     }
     match &state.phase {
         Phase::Before(watch) => backstop::intervene(plan, state, watch, Side::Before, 0, at).map(EventKind::Intervened),

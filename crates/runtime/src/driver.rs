@@ -179,22 +179,24 @@ impl Driver {
 
     fn take(&mut self, done: Done) {
         self.going.retain(|(id, _)| *id != done.want);
-        if let Met::Failed(fault) = &done.met {
-            if fault.kind == FaultKind::ContextLength && !self.shortened && self.history.shorten() {
-                // The want stands: it is started again with a shorter history.
-                self.shortened = true;
-                tracing::warn!(run = ?self.run.opening().map(|it| &it.run), "the history was too long and was shortened");
-                return;
-            }
+        if let Met::Failed(fault) = &done.met
+            && fault.kind == FaultKind::ContextLength
+            && !self.shortened
+            && self.history.shorten()
+        {
+            // The want stands: it is started again with a shorter history.
+            self.shortened = true;
+            tracing::warn!(run = ?self.run.opening().map(|it| &it.run), "the history was too long and was shortened");
+            return;
         }
         let said = self.feed(InputKind::Met { want: done.want, met: done.met });
         if let Err(why) = said {
             tracing::debug!(%why, "an answer came too late");
         }
-        if let (Some(delta), Some(listener)) = (done.held_back, &self.listener) {
-            if self.run.reply_text().trim_start() == text_of(&delta).trim_start() {
-                listener(Progress::Delta { trip: self.run.trip().saturating_sub(1), delta });
-            }
+        if let (Some(delta), Some(listener)) = (done.held_back, &self.listener)
+            && self.run.reply_text().trim_start() == text_of(&delta).trim_start()
+        {
+            listener(Progress::Delta { trip: self.run.trip().saturating_sub(1), delta });
         }
     }
 

@@ -45,11 +45,11 @@ impl Journal {
 
     /// Takes the run's conversation now, before anything of it is stored.
     pub(crate) async fn open(&mut self) -> Result<(), StoreError> {
-        if let Place::New(new) = &self.place {
-            if !self.lazy {
-                let lease = self.store.open(NewRun::clone(new), &[]).await?;
-                self.place = Place::Leased(lease);
-            }
+        if let Place::New(new) = &self.place
+            && !self.lazy
+        {
+            let lease = self.store.open(NewRun::clone(new), &[]).await?;
+            self.place = Place::Leased(lease);
         }
         Ok(())
     }

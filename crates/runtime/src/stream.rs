@@ -13,13 +13,14 @@ use crate::agent::{Agent, Ask};
 use crate::error::AgentError;
 use crate::progress::Progress;
 
+type Turn = Pin<Box<dyn Future<Output = Result<RunResult, AgentError>> + Send>>;
 type Queue = Arc<Mutex<VecDeque<Progress>>>;
 
 /// A turn that goes on while it is polled. Ends after [`Progress::Finished`], or with an error if it could not begin.
 /// Dropping it stops the turn as a crash would: resume the run to go on.
 pub struct TurnStream {
     queue: Queue,
-    turn: Option<Pin<Box<dyn Future<Output = Result<RunResult, AgentError>> + Send>>>,
+    turn: Option<Turn>,
 }
 
 impl TurnStream {

@@ -1,5 +1,7 @@
 //! Agents in Rust: what the builder, the driver and the resumption promise, with a scripted model.
 
+#![allow(clippy::unwrap_used)]
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;

@@ -1,5 +1,7 @@
 //! Runs in a store: parked and answered elsewhere, left in the middle and taken up, conversations with a history.
 
+#![allow(clippy::unwrap_used)]
+
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};

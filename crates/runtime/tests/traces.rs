@@ -1,5 +1,7 @@
 //! What goes to logs and traces: no word that anybody said, unless capture is on and the redactor has seen it.
 
+#![allow(clippy::unwrap_used)]
+
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
 

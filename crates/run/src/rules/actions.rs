@@ -52,10 +52,10 @@ pub(crate) fn follow(state: &State, at: Timestamp) -> Option<EventKind> {
             ActionStage::Held if action.expires_at.is_some_and(|until| until <= at) => {
                 return discard(&action.call, "expired");
             }
-            ActionStage::Held | ActionStage::Staged if ended.outcome != Outcome::Completed => {
-                if !ended.outcome.can_go_on() || state.settled {
-                    return discard(&action.call, ended.outcome.as_str());
-                }
+            ActionStage::Held | ActionStage::Staged
+                if ended.outcome != Outcome::Completed && (!ended.outcome.can_go_on() || state.settled) =>
+            {
+                return discard(&action.call, ended.outcome.as_str());
             }
             _ => {}
         }

@@ -26,7 +26,7 @@ pub(crate) fn end_of(plan: &Plan, call: &CallState, answer: Answer, failures: &m
     };
     end.refusal = default_refusal(plan, call, &end);
     let flagged = end.refusal.is_some();
-    if flagged && !(end.status == CallStatus::Failed && !text_matches(plan, call, &end)) {
+    if flagged && (end.status != CallStatus::Failed || text_matches(plan, call, &end)) {
         end.status = CallStatus::Refused;
     }
     ask_author(plan, call, end, failures)
