@@ -2,6 +2,8 @@
 //!
 //! `GESTA_RECORD=1` writes those that are not there yet; one that is there is never written again.
 
+#![allow(clippy::unwrap_used)]
+
 mod told;
 
 use std::path::PathBuf;
