@@ -54,10 +54,7 @@ impl Body {
     async fn piece(&mut self) -> Option<Bytes> {
         match self {
             Self::Reqwest(response) => response.chunk().await.expect("the body is whole"),
-            Self::Hyper(body) => match body.frame().await?.expect("the body is whole").into_data() {
-                Ok(data) => Some(data),
-                Err(_) => None,
-            },
+            Self::Hyper(body) => body.frame().await?.expect("the body is whole").into_data().ok(),
         }
     }
 
