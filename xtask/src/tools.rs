@@ -37,7 +37,7 @@ pub(crate) fn aimock() -> Result<PathBuf, String> {
         npm.args(["install", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix"]).arg(&folder).arg(AIMOCK);
         quietly(&mut npm, "npm cannot install aimock")?;
     }
-    starter(&folder.join("aimock"), &node.join("node"), &package.join("dist/aimock-cli.js"))
+    starter(&folder.join("aimock"), &node.join("node"), &package.join("dist/cli.js"))
 }
 
 /// A program that runs a script with this node, whatever the path says.

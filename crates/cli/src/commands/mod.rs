@@ -4,6 +4,7 @@ mod chat;
 mod check;
 mod completions;
 mod doctor;
+mod fake_model;
 mod init;
 mod resume;
 mod run;
@@ -63,6 +64,7 @@ pub(crate) enum Command {
     Check(check::Check),
     Test(test::Test),
     Scenes(scenes::Scenes),
+    FakeModel(fake_model::FakeModel),
     Init(init::Init),
     Doctor(doctor::Doctor),
     Schema(schema::Schema),
@@ -81,6 +83,7 @@ impl Command {
             Self::Check(check) => check.run(globals),
             Self::Test(test) => test.run(globals),
             Self::Scenes(scenes) => scenes.run(globals),
+            Self::FakeModel(fake) => fake.run(globals),
             Self::Init(init) => init.run(globals),
             Self::Doctor(doctor) => doctor.run(globals),
             Self::Schema(schema) => schema.run(),

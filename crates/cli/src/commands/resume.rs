@@ -121,9 +121,7 @@ impl Resume {
         let mut failure = Failure::from(why);
         if missing {
             failure.message = format!("run `{id}` cannot go on here, and still waits: {}", failure.message);
-            failure.help =
-                "set what is missing in the environment, or name the agent's file with --env-file FOLDER/.env"
-                    .to_owned();
+            failure.help = format!("{}, or name the agent's file with --env-file FOLDER/.env", failure.help);
         }
         failure
     }

@@ -1,0 +1,13 @@
+//! Runs the real binary in a data folder of its own: one file for each command, and one for what must survive a kill.
+
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+mod chat;
+mod crash;
+mod folder;
+mod resume;
+mod run;
+mod show;
+mod together;

@@ -1,0 +1,116 @@
+//! `gesta resume`.
+
+use serde_json::json;
+
+use crate::support::{Home, World, calls, example, says};
+
+fn parked() -> Home {
+    let home = Home::new();
+    home.gesta(&["run", &example("desk"), "Refund order 7, 250 dollars"]).ended(3);
+    home
+}
+
+#[test]
+fn another_process_approves_with_other_arguments_once() {
+    let home = parked();
+    home.gesta(&["runs", "--status", "parked"]).ended(0).has(&["desk", "refund_order (r1)"]);
+    let edited = r#"{"order":"7","amount":50}"#;
+    let approve = ["resume", "last", "--approve", "r1", "--arguments", edited];
+    home.gesta(&approve).ended(0).has(&["was approved with", "A colleague has decided"]);
+    let result = home.result("last");
+    let refunds: Vec<_> =
+        result["tool_calls"].as_array().unwrap().iter().filter(|it| it["name"] == "refund_order").collect();
+    assert_eq!(refunds.len(), 1);
+    assert_eq!(refunds[0]["arguments"], json!({"order": "7", "amount": 50}));
+    assert_eq!(refunds[0]["arguments_by"], json!("approver"));
+    assert!(result["transcript"].to_string().contains(r#"\"amount\":250"#), "the transcript has the model's own");
+    home.gesta(&approve).ended(0).has(&["r1 was answered like this before: nothing ran again"]);
+    home.gesta(&["resume", "last", "--approve", "r1"])
+        .ended(1)
+        .has(&["`r1` was answered before, and the first answer counts: it was approved with", "help: "]);
+    assert_eq!(home.result("last"), result, "repeated answers change nothing");
+}
+
+#[test]
+fn a_bad_answer_changes_nothing() {
+    let home = parked();
+    let before = home.result("last");
+    for (words, code, text) in [
+        (vec!["--approve", "zz"], 1, "no hold `zz`; open: r1"),
+        (vec!["--approve", "r1", "--arguments", r#"{"order":"7","amount":-1}"#], 2, "do not fit"),
+        (vec!["--result", "r1", "1"], 2, "does not take"),
+        (vec!["--approve", "r1", "--deny", "zz", "--reason", "x"], 1, "no hold `zz`"),
+        (vec!["--approve", "r1", "--arguments", "[]"], 2, "must be a JSON object"),
+        (vec!["--deny", "r1"], 2, "needs --reason"),
+        (vec!["--trips", "x"], 2, "invalid value"),
+    ] {
+        let all: Vec<&str> = ["resume", "last"].into_iter().chain(words).collect();
+        home.gesta(&all).ended(code).has(&[text]);
+    }
+    assert_eq!(home.result("last"), before);
+    home.gesta(&["resume", "last"]).ended(3).has(&["--approve r1"]);
+    home.gesta(&["resume", "nothing", "--approve", "r1"]).ended(2).has(&["there is no run `nothing`"]);
+}
+
+#[test]
+fn a_denial_is_read_by_the_model() {
+    let home = parked();
+    home.gesta(&["resume", "last", "--deny", "r1", "--reason", "ask for a receipt", "--json"]).ended(0);
+    let result = home.result("last");
+    assert_eq!(result["tool_calls"][1]["status"], json!("denied"));
+    assert!(result["transcript"].to_string().contains("ask for a receipt"));
+}
+
+#[test]
+fn a_folder_that_was_edited_or_is_gone_does_not_matter() {
+    let (home, world) = (Home::new(), World::start(vec![calls(&[("c1", "pay")]), says("paid")]));
+    let rule = "[[decisions]]\ntool = \"pay\"\naction = \"defer\"\n";
+    home.write("a/agent.toml", &(world.agent(&[("pay", "once")], "") + rule));
+    home.gesta(&["run", "a", "pay"]).ended(3);
+    std::fs::remove_dir_all(home.path("a")).unwrap();
+    home.gesta(&["resume", "last", "--approve", "c1"]).ended(0).has(&["paid"]);
+    assert_eq!(world.calls("pay").len(), 1);
+}
+
+#[test]
+fn several_calls_are_answered_one_after_another() {
+    let (home, world) =
+        (Home::new(), World::start(vec![calls(&[("a", "one"), ("b", "two"), ("c", "three")]), says("ok")]));
+    let rule = "[[decisions]]\ntool = \"*\"\naction = \"defer\"\n";
+    let tools = [("one", "once"), ("two", "once"), ("three", "once")];
+    home.write("a/agent.toml", &(world.agent(&tools, "") + rule));
+    home.gesta(&["run", "a", "go"]).ended(3);
+    home.gesta(&["resume", "last", "--deny", "b", "--reason", "no"]).ended(3).has(&["--approve a", "--approve c"]);
+    home.gesta(&["resume", "last", "--error", "c", "it is closed", "--approve", "a"]).ended(0).has(&["ok"]);
+    let result = home.result("last");
+    let ends: Vec<_> = result["tool_calls"].as_array().unwrap().iter().map(|call| &call["status"]).collect();
+    assert_eq!(ends, ["completed", "denied", "failed"]);
+    assert_eq!((world.calls("one").len(), world.calls("two").len(), world.calls("three").len()), (1, 0, 0));
+}
+
+#[test]
+fn a_run_that_failed_goes_on_where_it_was() {
+    let (home, world) = (Home::new(), World::start(vec![calls(&[("c1", "pay")])]));
+    home.write("a/agent.toml", &world.agent(&[("pay", "once")], "[limits]\ntrips_max = 2\n"));
+    home.gesta(&["run", "a", "pay"]).ended(1).has(&["max_trips"]);
+    home.gesta(&["resume", "last"]).ended(1).has(&["trips_max must be more than the 2 trips used"]);
+    home.gesta(&["resume", "last", "--trips", "3"]).ended(1);
+    assert_eq!(home.result("last")["trips"], json!(3));
+    home.gesta(&["run", &example("coach"), "hello"]).ended(0);
+    home.gesta(&["resume", "last"]).ended(0).has(&["completed"]);
+}
+
+#[test]
+fn secrets_that_are_missing_leave_the_run_parked() {
+    let (home, world) = (Home::new(), World::start(vec![calls(&[("c1", "pay")]), says("paid")]));
+    let rule = "[[decisions]]\ntool = \"pay\"\naction = \"defer\"\n";
+    let toml = world.agent(&[("pay", "once")], "").replace("protocol =", "api_key_env = \"WORK_KEY\"\nprotocol =");
+    home.write("a/agent.toml", &(toml + rule));
+    home.write("a/.env", "WORK_KEY=not-shown\n");
+    home.gesta(&["run", "a", "pay"]).ended(3);
+    let refused = home.gesta(&["resume", "last", "--approve", "c1"]).ended(2);
+    assert!(refused.err.contains("WORK_KEY") && refused.err.contains("--env-file"), "{refused:?}");
+    assert!(!refused.err.contains("not-shown"));
+    assert_eq!(home.result("last")["status"], json!("parked"));
+    home.gesta(&["resume", "last", "--approve", "c1", "--env-file", "a/.env"]).ended(0).has(&["paid"]);
+}
