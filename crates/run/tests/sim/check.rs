@@ -17,14 +17,13 @@ struct Call {
     tool: Option<ToolSpec>,
     ends: u32,
     decided: bool,
-    refused: bool,
     started: bool,
     deferred: bool,
     held: bool,
     approved: bool,
     undecided: bool,
-    recovered: bool,
     edit_is_open: bool,
+    handed_in: bool,
     staged: bool,
 }
 
@@ -45,7 +44,6 @@ struct Ledger {
     trips: u32,
     trips_max: u32,
     calls: BTreeMap<CallId, Call>,
-    order: Vec<CallId>,
     open_trip: Option<u32>,
     ran: BTreeSet<usize>,
     retries: u32,
@@ -205,7 +203,6 @@ impl Ledger {
             self.must(call.tool.is_some() || resolved.end.is_some(), || format!("{} is no tool", block.name));
             let fresh = self.calls.insert(resolved.id.clone(), call).is_none();
             self.must(fresh && !resolved.id.as_str().is_empty(), || format!("call id {} is not unique", resolved.id));
-            self.order.push(resolved.id.clone());
         }
         self.open_trip = (!calls.is_empty()).then_some(trip);
     }
@@ -268,7 +265,7 @@ impl Ledger {
                 call.ends += 1;
                 call.edit_is_open = false;
                 let ran = matches!(end.status, CallStatus::Completed | CallStatus::Refused | CallStatus::TimedOut);
-                let may = call.started || call.held || call.tool.as_ref().is_some_and(is_staged);
+                let may = call.started || call.handed_in || call.tool.as_ref().is_some_and(is_staged);
                 self.must(!ran || may, || format!("{id} has a result and never ran"));
                 let not_begun = matches!(end.status, CallStatus::NotRun | CallStatus::Cancelled);
                 self.must(!(not_begun && call.started), || format!("{id} ran and is said not to have"));
@@ -289,7 +286,7 @@ impl Ledger {
                         call.approved = true;
                     }
                     HoldReply::Deny { .. } | HoldReply::OutcomeUnknown => call.ends += 1,
-                    HoldReply::Result { .. } | HoldReply::Error { .. } => {}
+                    HoldReply::Result { .. } | HoldReply::Error { .. } => call.handed_in = true,
                 }
             }
             _ => {}

@@ -11,7 +11,7 @@ use crate::agent::Measured;
 use crate::bare::{Bare, Http};
 
 /// CPU time of this process so far, user and system, in microseconds.
-pub(crate) fn cpu_us() -> f64 {
+fn cpu_us() -> f64 {
     let now = clock_gettime(ClockId::ProcessCPUTime);
     now.tv_sec as f64 * 1e6 + now.tv_nsec as f64 / 1e3
 }
@@ -58,16 +58,22 @@ pub(crate) fn rows(base: &str, stream: bool, folder: Option<&Path>) -> Vec<Row> 
 }
 
 /// Does `runs` runs, `at_once` of them at a time, and says what one cost in microseconds of CPU.
-pub(crate) async fn cost(client: &Client, runs: usize, at_once: usize) -> f64 {
-    let each = runs.div_ceil(at_once);
+async fn cost(client: &Client, runs: usize, at_once: usize) -> f64 {
     let before = cpu_us();
+    let done = repeat(client, runs, at_once).await;
+    (cpu_us() - before) / done as f64
+}
+
+/// Does at least `runs` runs, `at_once` of them at a time, and says how many it did.
+pub(crate) async fn repeat(client: &Client, runs: usize, at_once: usize) -> usize {
+    let each = runs.div_ceil(at_once);
     let talk = |client: Client| async move {
         for _ in 0..each {
             client.run().await;
         }
     };
     in_tasks((0..at_once).map(|_| talk(client.clone()))).await;
-    (cpu_us() - before) / (each * at_once) as f64
+    each * at_once
 }
 
 /// Runs every future in a task of its own.
