@@ -28,7 +28,9 @@ pub(crate) const GROUPS: [Group; 12] = [
         Ok(shell::run(&mut command("cargo clippy --workspace --all-targets --quiet -- -D warnings"), v))
     }),
     group("test", "unit and integration tests of every crate", |v| {
-        Ok(shell::run(&mut command("cargo test --workspace --lib --bins --tests --examples --no-fail-fast"), v))
+        let mut cargo = command("cargo test --workspace --lib --bins --tests --examples --no-fail-fast");
+        // The simulation has a group of its own.
+        Ok(shell::run(cargo.env("GESTA_SEEDS", "1000"), v))
     }),
     group("doctest", "the examples in the documentation, the guides among them", |v| {
         Ok(shell::run(&mut command("cargo test --workspace --doc --no-fail-fast"), v))
