@@ -1,6 +1,6 @@
 //! The coach against a model service that others wrote (npm's aimock), in both protocols, plain and streamed, and with
 //! drops, broken connections and malformed replies switched on. Needs `GESTA_AIMOCK`: `cargo xtask test --only others`.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
@@ -10,12 +10,12 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 /// A service in a process of its own; it ends with the test.
-struct Service {
+struct Mock {
     child: Child,
     port: u16,
 }
 
-impl Drop for Service {
+impl Drop for Mock {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -30,7 +30,7 @@ const FIXTURES: &str = r#"{"fixtures": [
   {"match": {"userMessage": "Swap squats for lunges"}, "response": {"content": "Want me to swap that?"}}
 ]}"#;
 
-fn service(home: &Path, faults: &[&str]) -> Option<Service> {
+fn mock(home: &Path, faults: &[&str]) -> Option<Mock> {
     let Some(command) = std::env::var_os("GESTA_AIMOCK") else {
         println!("not run: GESTA_AIMOCK names no aimock; `cargo xtask test --only others` sets it up");
         return None;
@@ -41,13 +41,13 @@ fn service(home: &Path, faults: &[&str]) -> Option<Service> {
     let mut start = Command::new(command);
     start.args(["--port", &port.to_string(), "--log-level", "silent", "--fixtures"]).arg(&fixtures).args(faults);
     let child = start.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    let service = Service { child, port };
+    let started = Mock { child, port };
     let until = Instant::now() + Duration::from_secs(60);
     while TcpStream::connect(("127.0.0.1", port)).is_err() {
         assert!(Instant::now() < until, "aimock does not listen");
         std::thread::yield_now();
     }
-    Some(service)
+    Some(started)
 }
 
 /// The coach's folder, with the model's answers streamed or whole, and short waits between tries.
@@ -63,8 +63,8 @@ fn coach(home: &Path, stream: bool) -> PathBuf {
     folder
 }
 
-fn run(home: &Path, service: &Service, folder: &Path, protocol: &str) -> Value {
-    let url = format!("http://127.0.0.1:{}", service.port);
+fn run(home: &Path, mock: &Mock, folder: &Path, protocol: &str) -> Value {
+    let url = format!("http://127.0.0.1:{}", mock.port);
     let out = Command::new(env!("CARGO_BIN_EXE_gesta"))
         .args(["run", "--json", "--model", &format!("{protocol}:any"), "--data"])
         .arg(home.join("data"))
@@ -84,11 +84,11 @@ fn run(home: &Path, service: &Service, folder: &Path, protocol: &str) -> Value {
 #[test]
 fn the_coach_is_prompted_once_and_acts_in_both_protocols() {
     let home = tempfile::tempdir().unwrap();
-    let Some(service) = service(home.path(), &[]) else { return };
+    let Some(mock) = mock(home.path(), &[]) else { return };
     for stream in [false, true] {
         let folder = coach(home.path(), stream);
         for protocol in ["openai", "anthropic"] {
-            let result = run(home.path(), &service, &folder, protocol);
+            let result = run(home.path(), &mock, &folder, protocol);
             assert_eq!(result["text"], "I have swapped squats for lunges.", "{protocol}, streamed {stream}: {result}");
             assert_eq!((&result["outcome"], &result["trips"]), (&"completed".into(), &3.into()), "{result}");
             let calls = result["tool_calls"].as_array().unwrap();
@@ -101,11 +101,11 @@ fn the_coach_is_prompted_once_and_acts_in_both_protocols() {
 fn drops_and_malformed_replies_end_in_an_outcome_and_never_in_a_second_call() {
     let home = tempfile::tempdir().unwrap();
     let chaos = ["--chaos-drop", "0.2", "--chaos-malformed", "0.1", "--chaos-disconnect", "0.1"];
-    let Some(service) = service(home.path(), &chaos) else { return };
+    let Some(mock) = mock(home.path(), &chaos) else { return };
     for stream in [false, true] {
         let folder = coach(home.path(), stream);
         for protocol in ["openai", "anthropic", "openai", "anthropic"] {
-            let result = run(home.path(), &service, &folder, protocol);
+            let result = run(home.path(), &mock, &folder, protocol);
             let outcome = result["outcome"].as_str().unwrap();
             assert!(matches!(outcome, "completed" | "model_failed"), "{protocol}, streamed {stream}: {result}");
             let calls = result["tool_calls"].as_array().unwrap();

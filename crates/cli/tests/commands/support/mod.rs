@@ -61,7 +61,9 @@ impl Home {
     pub(crate) fn command(&self, words: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_gesta"));
         command.args(words).current_dir(self.dir.path());
-        UNSET.iter().for_each(|name| drop(command.env_remove(name)));
+        for name in UNSET {
+            command.env_remove(name);
+        }
         command.env("XDG_DATA_HOME", self.dir.path()).env("HOME", self.dir.path()).env("TZ", "UTC");
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command

@@ -177,9 +177,8 @@ fn read(reader: &mut BufReader<TcpStream>) -> Option<Seen> {
         let mut header = String::new();
         reader.read_line(&mut header).ok()?;
         let Some((name, value)) = header.trim_end().split_once(':') else { break };
-        match name.to_ascii_lowercase().as_str() {
-            "content-length" => length = value.trim().parse().ok()?,
-            _ => {}
+        if name.eq_ignore_ascii_case("content-length") {
+            length = value.trim().parse().ok()?;
         }
     }
     let mut body = vec![0; length];
