@@ -35,6 +35,15 @@ pub(crate) struct Live<'a> {
 /// Someone pressed Ctrl-C a second time: nothing is waited for any more.
 pub(crate) struct Left;
 
+/// From now on Ctrl-C is a signal to this program and no longer its end, also between two things that are waited for.
+pub(crate) async fn take_ctrl_c() {
+    tokio::select! {
+        biased;
+        _ = tokio::signal::ctrl_c() => {}
+        () = std::future::ready(()) => {}
+    }
+}
+
 /// A signal that ends the run, and a listener whose news arrive at the other end.
 pub(crate) struct Line {
     /// Ends the run.

@@ -86,6 +86,7 @@ impl Chat {
             waiting: Vec::new(),
         };
         wait_for(async {
+            crate::live::take_ctrl_c().await;
             greet(&mut talk).await?;
             let exit = self.talk(&mut talk, globals).await;
             talk.place.close().await;

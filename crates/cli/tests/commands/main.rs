@@ -6,6 +6,7 @@ mod support;
 
 mod chat;
 mod crash;
+mod fake_model;
 mod folder;
 mod resume;
 mod run;
