@@ -82,7 +82,8 @@ impl Teller {
             EventKind::Started { call } => vec![detail(format!("begins {} ({call})", self.name(call)))],
             EventKind::Answered { call, end, duration_ms } => self.answered(call, end, *duration_ms),
             EventKind::Held { call, .. } => {
-                vec![deed(Look::Warn, format!("{} ({call}) waits for a person", self.name(call)))]
+                // The decision before it has said so.
+                vec![detail(format!("{} ({call}) is on hold", self.name(call)))]
             }
             EventKind::HoldAnswered { call, answer, .. } => {
                 vec![deed(Look::Strong, format!("{} ({call}) {}", self.name(call), hold_reply(answer)))]
