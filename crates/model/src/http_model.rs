@@ -109,6 +109,8 @@ enum Phase {
     Begin,
     Reading(Box<Reading>),
     Ready(Box<Reply>),
+    /// What went wrong behind the deltas that go out first.
+    Failed(Box<Fault>),
     Over,
 }
 
@@ -135,6 +137,7 @@ impl Asking {
                     reply.usage += self.spent;
                     return Some(Ok(Piece::Finished(reply)));
                 }
+                Phase::Failed(fault) => Err(*fault),
                 Phase::Over => return None,
             };
             let Err(mut fault) = result else { continue };
@@ -216,8 +219,26 @@ impl Asking {
         if let (Err(fault), Some(capture)) = (&result, &mut reading.capture) {
             capture.record.failure = Some(self.shared.provider.hide(fault.message.clone()));
         }
-        let is_over = result?;
+        let mut is_over = result?;
+        let mut failed = None;
+        // What has come in one go goes out in one go: a delta for each event would cost more than reading it.
+        while let Some(piece) = if is_over { None } else { reading.body.piece_at_hand() } {
+            match self.take(&mut reading, &piece) {
+                Ok(over) => is_over = over,
+                Err(fault) => {
+                    failed = Some(fault);
+                    break;
+                }
+            }
+        }
+        if let (Some(fault), Some(capture)) = (&failed, &mut reading.capture) {
+            capture.record.failure = Some(self.shared.provider.hide(fault.message.clone()));
+        }
         self.ready = reading.decoder.take_deltas().into_iter();
+        if let Some(fault) = failed {
+            self.phase = Phase::Failed(Box::new(fault));
+            return Ok(());
+        }
         if !is_over {
             self.phase = Phase::Reading(reading);
             return Ok(());
@@ -234,7 +255,7 @@ impl Asking {
 
     /// Whether the answer is complete.
     async fn read_piece(&self, reading: &mut Reading) -> Result<bool, Fault> {
-        let Reading { body, reader, decoder, capture, begun } = reading;
+        let Reading { body, reader, decoder, begun, .. } = reading;
         let request = &self.outgoing.body;
         let piece = body.piece().await.map_err(|error| while_reading(&error, decoder.usage(), *begun))?;
         let Some(piece) = piece else {
@@ -248,11 +269,17 @@ impl Asking {
                 }
             };
         };
+        self.take(reading, &piece)
+    }
+
+    /// Reads a piece. Whether the answer is complete with it.
+    fn take(&self, reading: &mut Reading, piece: &Bytes) -> Result<bool, Fault> {
+        let Reading { reader, decoder, capture, begun, .. } = reading;
         *begun = true;
         if let Some(capture) = capture {
-            capture.record.response.extend_from_slice(&piece);
+            capture.record.response.extend_from_slice(piece);
         }
-        reader.feed(&piece, |data| decoder.event(data, request))?;
+        reader.feed(piece, |data| decoder.event(data, &self.outgoing.body))?;
         if decoder.is_done() {
             decoder.close();
         }

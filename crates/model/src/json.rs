@@ -48,8 +48,9 @@ impl Writer {
 
     pub(crate) fn string(&mut self, text: &str) -> &mut Self {
         self.next();
-        // Writing a string into a vector cannot fail.
-        let _ = serde_json::to_writer(&mut self.out, text);
+        self.out.push(b'"');
+        escape(text, &mut self.out);
+        self.out.push(b'"');
         self
     }
 
@@ -77,6 +78,53 @@ impl Writer {
     }
 }
 
+/// Writes a text as the inside of a JSON string. Texts are long and seldom hold what must be escaped, so that eight bytes
+/// are looked at together.
+fn escape(text: &str, out: &mut Vec<u8>) {
+    let mut rest = text.as_bytes();
+    loop {
+        let (plain, special) = rest.split_at(plain_length(rest));
+        out.extend_from_slice(plain);
+        let Some((byte, after)) = special.split_first() else { return };
+        match byte {
+            b'"' => out.extend_from_slice(b"\\\""),
+            b'\\' => out.extend_from_slice(b"\\\\"),
+            b'\n' => out.extend_from_slice(b"\\n"),
+            b'\r' => out.extend_from_slice(b"\\r"),
+            b'\t' => out.extend_from_slice(b"\\t"),
+            0x08 => out.extend_from_slice(b"\\b"),
+            0x0c => out.extend_from_slice(b"\\f"),
+            _ => {
+                const DIGITS: &[u8; 16] = b"0123456789abcdef";
+                out.extend_from_slice(b"\\u00");
+                out.extend([DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]);
+            }
+        }
+        rest = after;
+    }
+}
+
+/// How many bytes at the beginning stand in a JSON string as they are.
+fn plain_length(bytes: &[u8]) -> usize {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    const TOPS: u64 = ONES << 7;
+    let mut length = 0;
+    let (words, _) = bytes.as_chunks::<8>();
+    for word in words {
+        let word = u64::from_le_bytes(*word);
+        // The lowest top bit that is set belongs to the first byte that is zero, or below 0x20.
+        let is_zero = |word: u64| word.wrapping_sub(ONES) & !word & TOPS;
+        let control = word.wrapping_sub(ONES * 0x20) & !word & TOPS;
+        let special = control | is_zero(word ^ (ONES * u64::from(b'"'))) | is_zero(word ^ (ONES * u64::from(b'\\')));
+        if special != 0 {
+            return length + (special.trailing_zeros() / 8) as usize;
+        }
+        length += 8;
+    }
+    let is_special = |byte: &u8| *byte < 0x20 || matches!(byte, b'"' | b'\\');
+    length + bytes[length..].iter().position(is_special).unwrap_or(bytes.len() - length)
+}
+
 /// The arguments as they are sent: as the model wrote them where that is an object, else `{}`.
 pub(crate) fn sendable(arguments: &str) -> &str {
     let looks = arguments.trim_start().starts_with('{');
@@ -94,6 +142,19 @@ mod tests {
         w.open('{').key("a").open('[').string("x").string("y\n").open('{').close('}').close(']');
         w.field("b", "é").key("c").raw("{\"d\":1}").close('}');
         assert_eq!(String::from_utf8(w.finish()).unwrap(), r#"{"a":["x","y\n",{}],"b":"é","c":{"d":1}}"#);
+    }
+
+    #[test]
+    fn a_text_is_escaped_as_serde_does_it() {
+        let all: String = (0..0x300).filter_map(char::from_u32).chain("€😀\u{10ffff}".chars()).collect();
+        let mut texts: Vec<String> = all.chars().map(|c| format!("1234567{c}89{c}{c}abcdefgh{c}")).collect();
+        texts.extend((0..20).map(|n| format!("{}\"", "x".repeat(n))));
+        texts.push(all);
+        for text in texts {
+            let mut w = Writer::default();
+            w.string(&text);
+            assert_eq!(String::from_utf8(w.finish()).unwrap(), serde_json::to_string(&text).unwrap());
+        }
     }
 
     #[test]

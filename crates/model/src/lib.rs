@@ -36,6 +36,7 @@ mod dialect;
 mod ids;
 mod json;
 
+mod alike;
 pub mod anthropic;
 mod decoder;
 mod draft;

@@ -195,6 +195,8 @@ pub struct Provider {
     pub dialect: Dialect,
     /// The address of requests; `{model}` stands for the model's name.
     pub url: String,
+    /// The same, read once, where no model's name stands in it.
+    fixed: Option<Uri>,
     pub(crate) headers: HeaderMap,
     pub(crate) secrets: Vec<Secret>,
 }
@@ -229,7 +231,8 @@ impl Provider {
             set(name, &mut headers, header, value.reveal())?;
             secrets.push(value);
         }
-        let provider = Self {
+        let mut provider = Self {
+            fixed: None,
             name: name.to_owned(),
             protocol: spec.protocol,
             dialect: dialect_of(name, spec),
@@ -237,12 +240,17 @@ impl Provider {
             headers,
             secrets,
         };
-        provider.uri("model").map_err(|reason| ProviderError::Address { provider: name.to_owned(), reason })?;
+        let unusable = |reason| ProviderError::Address { provider: name.to_owned(), reason };
+        let uri = provider.uri("model").map_err(unusable)?;
+        provider.fixed = Some(uri).filter(|_| !provider.url.contains("{model}"));
         Ok(provider)
     }
 
     /// The address for a model.
     pub(crate) fn uri(&self, model: &str) -> Result<Uri, String> {
+        if let Some(uri) = &self.fixed {
+            return Ok(uri.clone());
+        }
         let mut encoded = String::new();
         for byte in model.bytes() {
             match byte {

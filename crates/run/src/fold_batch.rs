@@ -125,15 +125,15 @@ impl State {
         let Phase::Batch(batch) = std::mem::replace(&mut self.phase, Phase::Ready) else { return };
         self.messages.push(Message::Assistant { blocks: batch.blocks });
         self.messages.push(crate::transcript::tool_message(&batch.calls));
-        for call in &batch.calls {
-            self.tally(call);
-            self.records.extend(call.record());
+        let silent = batch.calls.iter().all(|call| call.tool.as_ref().is_some_and(|tool| tool.spec.silent));
+        for call in batch.calls {
+            self.tally(&call);
+            self.records.extend(call.into_record());
         }
         if batch.was_parked && self.stop.is_none() {
             self.notice();
         }
         self.label = if batch.was_parked { InputLabel::Resume } else { InputLabel::ToolResults };
-        let silent = batch.calls.iter().all(|call| call.tool.as_ref().is_some_and(|tool| tool.spec.silent));
         if self.stop.is_some() {
         } else if silent {
             self.phase = self.gate(plan, at, batch.trip, None);

@@ -128,6 +128,16 @@ impl Run {
         }
     }
 
+    /// As [`Run::result`], for a driver that is done with the run: what is long is moved, not copied.
+    pub fn into_result(mut self) -> RunResult {
+        let state = self.state_mut();
+        let transcript = std::mem::take(&mut state.messages);
+        let mut records = std::mem::take(&mut state.records);
+        let mut result = self.result();
+        records.append(&mut result.tool_calls);
+        RunResult { transcript, tool_calls: records, ..result }
+    }
+
     fn contract_report(&self) -> ContractReport {
         let state = self.state();
         let missing = act::missing(self.plan(), state).is_some();

@@ -68,6 +68,15 @@ impl Run {
         Ok(&self.fresh)
     }
 
+    /// As [`Run::feed`], for a driver that keeps the events.
+    ///
+    /// # Errors
+    /// As [`Run::feed`].
+    pub fn feed_owned(&mut self, input: Input) -> Result<Vec<Event>, FeedError> {
+        self.feed(input)?;
+        Ok(std::mem::take(&mut self.fresh))
+    }
+
     fn push(&mut self, at: Timestamp, what: crate::event::EventKind) {
         let event = admit::event(at, what);
         fold::fold(&self.plan, &mut self.state, &event);
@@ -340,6 +349,10 @@ impl Run {
 
     pub(crate) fn state(&self) -> &State {
         &self.state
+    }
+
+    pub(crate) fn state_mut(&mut self) -> &mut State {
+        &mut self.state
     }
 }
 

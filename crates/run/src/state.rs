@@ -349,6 +349,24 @@ impl CallState {
         Some(self.record_with(end))
     }
 
+    /// As [`CallState::record`], when the call is not needed any more.
+    pub(crate) fn into_record(self) -> Option<CallRecord> {
+        let Stage::Ended(end) = self.stage else { return None };
+        let by_model = end.status.never_began() || self.arguments_by == ArgumentsBy::Model;
+        Some(CallRecord {
+            id: self.id,
+            name: self.name,
+            arguments: Value::Object(if by_model { self.model_arguments } else { self.arguments }),
+            arguments_by: if by_model { ArgumentsBy::Model } else { self.arguments_by },
+            result: end.result,
+            is_error: end.is_error,
+            status: end.status,
+            trip: self.trip,
+            index: self.index,
+            recovered: self.recovered,
+        })
+    }
+
     pub(crate) fn record_with(&self, end: &CallEnd) -> CallRecord {
         let arguments_by = if end.status.never_began() { ArgumentsBy::Model } else { self.arguments_by };
         let by_model = arguments_by == ArgumentsBy::Model;

@@ -137,6 +137,7 @@ pub struct Tool {
     pub spec: ToolSpec,
     pub(crate) refusal: Option<Pattern>,
     validator: jsonschema::Validator,
+    parameters: String,
 }
 
 impl Tool {
@@ -167,7 +168,7 @@ impl Tool {
             .map(PatternSpec::compile)
             .transpose()
             .map_err(|reason| ToolError::Refusal { tool: name.clone(), reason })?;
-        Ok(Self { refusal, validator, spec })
+        Ok(Self { parameters: spec.parameters.to_string(), refusal, validator, spec })
     }
 
     /// Checks arguments against the schema. The error names up to three issues, each with its place.
@@ -175,7 +176,20 @@ impl Tool {
     /// # Errors
     /// The text that the model, or the person who edits, is shown.
     pub fn check(&self, arguments: &Object) -> Result<(), String> {
-        check_schema(&self.validator, &Value::Object(arguments.clone()))
+        self.check_owned(arguments.clone()).1
+    }
+
+    /// As [`Tool::check`], with the arguments handed back, since the schema is checked against a whole value.
+    pub(crate) fn check_owned(&self, arguments: Object) -> (Object, Result<(), String>) {
+        let value = Value::Object(arguments);
+        let checked = check_schema(&self.validator, &value);
+        let Value::Object(arguments) = value else { return (Object::new(), checked) };
+        (arguments, checked)
+    }
+
+    /// The JSON of its parameters' schema, written once because every request carries it.
+    pub fn parameters_json(&self) -> &str {
+        &self.parameters
     }
 
     /// Whether the tool takes no arguments at all, so that empty or `null` ones mean `{}`.

@@ -305,7 +305,10 @@ impl AgentBuilder {
     /// An author's mistake; nothing has run.
     pub fn build(mut self) -> Result<Agent, AgentError> {
         let model = self.model.take().ok_or_else(|| AgentError::Incomplete("it has no model".to_owned()))?;
-        let zone = jiff::tz::TimeZone::get(&self.spec.timezone)
+        // Any other zone is looked up in the system's files, which takes a millisecond the first time.
+        let utc = (self.spec.timezone == "UTC").then_some(jiff::tz::TimeZone::UTC);
+        let zone = utc
+            .map_or_else(|| jiff::tz::TimeZone::get(&self.spec.timezone), Ok)
             .map_err(|_| AgentError::Incomplete(format!("there is no time zone `{}`", self.spec.timezone)))?;
         self.take_tools()?;
         let plan = Plan::new(self.spec, self.functions)?;

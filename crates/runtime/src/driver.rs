@@ -83,7 +83,7 @@ impl Driver {
     pub(crate) async fn drive(mut self) -> Result<RunResult, AgentError> {
         let span = self.run_span.clone();
         let result = match self.until_quiet().instrument(span).await {
-            Ok(()) => self.run.result(),
+            Ok(()) => self.run.into_result(),
             Err(why) => self.store_failed(&why).await,
         };
         if let Some(listener) = &self.listener {
@@ -153,22 +153,26 @@ impl Driver {
     async fn wait(&mut self) -> Result<(), StoreError> {
         let deadline = self.run.next_deadline().filter(|until| self.ticked != Some(*until));
         let left = deadline.map(|until| Duration::from_millis(until.since_ms(self.parts.clock.now())));
+        if self.cancel.is_cancelled() && !self.cancel_fed() {
+            let _ = self.feed(InputKind::Cancelled);
+            return Ok(());
+        }
         tokio::select! {
             biased;
-            () = self.cancel.cancelled() , if !self.cancel_fed() => { let _ = self.feed(InputKind::Cancelled); }
             done = self.tasks.next() => {
                 if let Some(Ok(done)) = done { self.take(done); }
                 while let Some(Some(done)) = self.tasks.next().now_or_never() {
                     if let Ok(done) = done { self.take(done); }
                 }
             }
-            () = tokio::time::sleep(left.unwrap_or(RENEW_EVERY)), if left.is_some() => {
+            () = self.cancel.cancelled(), if !self.cancel_fed() => { let _ = self.feed(InputKind::Cancelled); }
+            () = pause(left.unwrap_or(RENEW_EVERY)), if left.is_some() => {
                 self.ticked = deadline;
                 // A timer may fire within the last millisecond before its moment.
                 let at = deadline.map_or(self.parts.clock.now(), |until| until.max(self.parts.clock.now()));
                 let _ = self.feed_at(Input { at, kind: InputKind::Tick });
             }
-            () = tokio::time::sleep(RENEW_EVERY) => self.journal.renew().await?,
+            () = pause(RENEW_EVERY), if self.journal.is_leased() => self.journal.renew().await?,
         }
         Ok(())
     }
@@ -210,7 +214,7 @@ impl Driver {
 
     pub(crate) fn feed_at(&mut self, input: Input) -> Result<(), FeedError> {
         let _within = self.run_span.enter();
-        let events = self.run.feed(input)?.to_vec();
+        let events = self.run.feed_owned(input)?;
         self.resumed |= events.iter().any(|event| matches!(event.what, EventKind::Held { .. }));
         self.tell(&events);
         self.journal.gather(events);
@@ -242,6 +246,11 @@ impl Driver {
         result.error = Some(RunError::of(Outcome::StoreFailed, why.to_string()));
         result
     }
+}
+
+/// A timer that is set up only when it is waited for.
+async fn pause(duration: Duration) {
+    tokio::time::sleep(duration).await;
 }
 
 fn text_of(delta: &gesta_run::Delta) -> &str {

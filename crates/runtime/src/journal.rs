@@ -43,6 +43,11 @@ impl Journal {
         self.pending.extend(events);
     }
 
+    /// Whether there is a lease to be kept.
+    pub(crate) fn is_leased(&self) -> bool {
+        matches!(self.place, Place::Leased(_))
+    }
+
     /// Takes the run's conversation now, before anything of it is stored.
     pub(crate) async fn open(&mut self) -> Result<(), StoreError> {
         if let Place::New(new) = &self.place

@@ -1,13 +1,16 @@
 //! What performing each kind of want means. One future a want; whatever happens in it becomes one answer.
 
 use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use gesta_run::{
     Answer, Attempt, CallId, Delta, Effect, HookError, Message, Met, Phase, Run, ToolEffect, Want, WantId,
 };
+use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::task::JoinHandle;
 use tracing::{Instrument, Span};
 
@@ -208,11 +211,15 @@ async fn run_body(
     }
 }
 
-/// Someone else's code in a task of its own, under a time limit; dropped, it is stopped.
-struct Limited<T> {
-    task: JoinHandle<T>,
-    limit: Duration,
+/// Someone else's code under a time limit; dropped, it is stopped. Where several threads work it is in a task of its own
+/// from the start; on a single one it comes to that only if it has to wait.
+enum Limited<T> {
+    New(Pin<Box<dyn Future<Output = T> + Send>>, Duration),
+    Begun(Task<T>, Duration),
 }
+
+/// A task that is stopped when nobody waits for it any more.
+struct Task<T>(JoinHandle<T>);
 
 /// Why someone else's code gave no answer.
 enum Broken {
@@ -231,11 +238,26 @@ impl std::fmt::Display for Broken {
 
 impl<T: Send + 'static> Limited<T> {
     fn spawn(limit: Duration, work: impl Future<Output = T> + Send + 'static) -> Self {
-        Self { task: tokio::spawn(work), limit }
+        match Handle::try_current().map(|runtime| runtime.runtime_flavor()) {
+            Ok(RuntimeFlavor::CurrentThread) => Self::New(Box::pin(work), limit),
+            _ => Self::Begun(Task(tokio::spawn(work)), limit),
+        }
     }
 
-    async fn wait(mut self) -> Result<T, Broken> {
-        match tokio::time::timeout(self.limit, &mut self.task).await {
+    async fn wait(self) -> Result<T, Broken> {
+        let (mut task, limit) = match self {
+            Self::Begun(task, limit) => (task, limit),
+            Self::New(mut work, limit) => {
+                let first =
+                    std::future::poll_fn(|cx| Poll::Ready(catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(cx)))));
+                match first.await {
+                    Ok(Poll::Ready(value)) => return Ok(value),
+                    Ok(Poll::Pending) => (Task(tokio::spawn(work)), limit),
+                    Err(_) => return Err(Broken::Panicked),
+                }
+            }
+        };
+        match tokio::time::timeout(limit, &mut task.0).await {
             Ok(Ok(value)) => Ok(value),
             Ok(Err(_)) => Err(Broken::Panicked),
             Err(_) => Err(Broken::TooLate),
@@ -243,8 +265,8 @@ impl<T: Send + 'static> Limited<T> {
     }
 }
 
-impl<T> Drop for Limited<T> {
+impl<T> Drop for Task<T> {
     fn drop(&mut self) {
-        self.task.abort();
+        self.0.abort();
     }
 }

@@ -32,7 +32,7 @@ pub(crate) async fn run(parts: &Arc<Parts>, ask: Ask) -> Result<RunResult, Agent
     };
     // The machine looks at the input before anything is stored: an input it refuses leaves no trace.
     let mut run = Run::new(parts.plan.clone());
-    let events = run.feed(Input { at, kind: InputKind::Opened(opening) }).map_err(AgentError::Input)?.to_vec();
+    let events = run.feed_owned(Input { at, kind: InputKind::Opened(opening) }).map_err(AgentError::Input)?;
     let new = NewRun {
         run: id.clone(),
         agent: parts.plan.spec.agent.clone(),

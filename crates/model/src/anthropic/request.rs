@@ -279,8 +279,8 @@ fn tool(w: &mut Writer, tool: &Tool, cache: Option<CacheTime>) {
             }
             w.close('}');
         }
-        schema => {
-            w.value(schema);
+        _ => {
+            w.raw(tool.parameters_json());
         }
     }
     if let Some(time) = cache {

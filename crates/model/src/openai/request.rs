@@ -245,7 +245,7 @@ fn tool(w: &mut Writer, tool: &Tool) {
     if !tool.spec.description.is_empty() {
         w.field("description", &tool.spec.description);
     }
-    w.key("parameters").value(&tool.spec.parameters).close('}').close('}');
+    w.key("parameters").raw(tool.parameters_json()).close('}').close('}');
 }
 
 fn output_schema(w: &mut Writer, schema: &Value) {

@@ -1,10 +1,13 @@
 //! Reads an answer, whole or as a stream: the first is the second in one piece.
 
+use std::borrow::Cow;
+
 use gesta_run::reply::{Delta, Fault, Finish, Reply, Usage};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::calls::{CallPiece, Calls, FunctionPiece};
+use crate::alike::Alike;
 use crate::draft::Draft;
 use crate::fault::{cut_short, from_error, malformed};
 use crate::loose::{Content, Count, Text, list};
@@ -49,6 +52,20 @@ struct Choice<'a> {
     error: Option<Value>,
 }
 
+impl<'a> Chunk<'a> {
+    /// Its text, where it holds nothing else that counts.
+    fn text_alone(&self) -> Option<&'a str> {
+        let nothing = self.usage.is_none() && self.x_groq.is_none() && self.error.is_none();
+        let [choice] = &*self.choices else { return None };
+        let bare = choice.index.get() == 0 && choice.message.is_none() && choice.error.is_none();
+        let said = choice.delta.as_ref().filter(|_| nothing && bare && choice.finish_reason.as_str().is_empty())?;
+        match &said.content {
+            Content::Text(Cow::Borrowed(text)) if said.is_content_alone() => Some(text),
+            _ => None,
+        }
+    }
+}
+
 /// A message, or more of one.
 #[derive(Deserialize)]
 struct Said<'a> {
@@ -67,6 +84,14 @@ struct Said<'a> {
     /// How calls looked before there could be several.
     #[serde(borrow, default)]
     function_call: Option<FunctionPiece<'a>>,
+}
+
+impl Said<'_> {
+    fn is_content_alone(&self) -> bool {
+        let texts = [&self.refusal, &self.reasoning_content, &self.reasoning];
+        let lists = self.reasoning_details.is_empty() && self.tool_calls.is_empty();
+        lists && self.function_call.is_none() && texts.iter().all(|text| text.as_str().is_empty())
+    }
 }
 
 #[derive(Deserialize)]
@@ -114,6 +139,8 @@ pub struct Stream {
     calls: Calls,
     thinking: Option<Thinking>,
     details: Vec<Value>,
+    /// The last event that held text alone.
+    alike: Alike,
     others: u32,
     refused: bool,
     finish: Option<(Finish, String)>,
@@ -147,6 +174,7 @@ impl Stream {
             calls: Calls::default(),
             thinking: None,
             details: Vec::new(),
+            alike: Alike::default(),
             others: 0,
             refused: false,
             finish: None,
@@ -163,6 +191,10 @@ impl Stream {
     /// It is no event of this protocol, or it reports an error.
     pub fn event(&mut self, data: &[u8], request: &[u8]) -> Result<(), Fault> {
         if self.done || data.trim_ascii().is_empty() {
+            return Ok(());
+        }
+        if let Some(text) = self.alike.text(data) {
+            self.draft.text(TEXT, text);
             return Ok(());
         }
         if data.trim_ascii() == b"[DONE]" {
@@ -223,10 +255,15 @@ impl Stream {
 
     /// Reads one object; whether it held a choice.
     fn take(&mut self, data: &[u8], plain: bool, request: &[u8]) -> Result<bool, Fault> {
-        let chunk: Chunk<'_> = match serde_json::from_slice(data) {
-            Ok(chunk) => chunk,
-            Err(why) => return Err(malformed(&place_of(&why))),
+        // Text that is checked as a whole need not be checked string by string.
+        let read = match std::str::from_utf8(data) {
+            Ok(text) => serde_json::from_str(text),
+            Err(_) => serde_json::from_slice(data),
         };
+        let chunk: Chunk<'_> = read.map_err(|why| malformed(&place_of(&why)))?;
+        if let Some(text) = chunk.text_alone().filter(|_| !plain) {
+            self.alike.learn(data, text);
+        }
         if let Some(usage) = chunk.usage.or(chunk.x_groq.and_then(|groq| groq.usage)) {
             self.usage = usage.read();
         }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll, Waker, ready};
 
 use bytes::{Bytes, BytesMut};
 use hyper::body::{Body as _, Incoming};
@@ -23,6 +23,8 @@ pub struct Body {
     clock: Clock,
     bytes: usize,
     bytes_max: usize,
+    /// What was found at hand and is not a piece: the end, or an error.
+    next: Option<Result<Option<Bytes>, TransportError>>,
 }
 
 impl Body {
@@ -34,7 +36,7 @@ impl Body {
         clock: Clock,
         bytes_max: usize,
     ) -> Self {
-        Self { inner, target, open: Some((line, incoming)), clock, bytes: 0, bytes_max }
+        Self { inner, target, open: Some((line, incoming)), clock, bytes: 0, bytes_max, next: None }
     }
 
     /// The next piece, none at the end.
@@ -43,6 +45,25 @@ impl Body {
     /// The connection broke, a time limit passed, or the body is too long. After an error there is nothing more.
     pub async fn piece(&mut self) -> Result<Option<Bytes>, TransportError> {
         std::future::poll_fn(|cx| self.poll_piece(cx)).await
+    }
+
+    /// The next piece, where it has come already. The end and errors are left to [`Body::piece`].
+    pub fn piece_at_hand(&mut self) -> Option<Bytes> {
+        if self.next.is_some() {
+            return None;
+        }
+        let (line, incoming) = self.open.as_mut()?;
+        let found = match found(line, incoming) {
+            Poll::Ready(found) => self.take(found),
+            Poll::Pending => return None,
+        };
+        match found {
+            Ok(Some(piece)) => Some(piece),
+            other => {
+                self.next = Some(other);
+                None
+            }
+        }
     }
 
     /// Waits for the whole body.
@@ -72,48 +93,43 @@ impl Body {
     }
 
     fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>, TransportError>> {
-        let result = ready!(self.poll_open(cx));
-        match result {
-            Ok(Some(piece)) => {
-                self.clock.enter(Limit::Idle);
-                self.bytes = self.bytes.saturating_add(piece.len());
-                if self.bytes <= self.bytes_max {
-                    return Poll::Ready(Ok(Some(piece)));
-                }
+        if let Some(next) = self.next.take() {
+            return Poll::Ready(next);
+        }
+        let Some((line, incoming)) = &mut self.open else { return Poll::Ready(Ok(None)) };
+        let mut frame = found(line, incoming);
+        if frame.is_pending() {
+            line.drive(cx);
+            frame = poll_data(incoming);
+        }
+        match frame {
+            Poll::Ready(found) => Poll::Ready(self.take(found)),
+            Poll::Pending => {
+                let limit = ready!(self.clock.poll_passed(cx));
                 self.open = None;
-                Poll::Ready(Err(TransportError::TooLong { bytes_max: self.bytes_max }))
-            }
-            Ok(None) => {
-                self.keep();
-                Poll::Ready(Ok(None))
-            }
-            Err(error) => {
-                self.open = None;
-                Poll::Ready(Err(error))
+                Poll::Ready(Err(TransportError::Timeout(limit)))
             }
         }
     }
 
-    fn poll_open(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>, TransportError>> {
-        let Some((line, incoming)) = &mut self.open else { return Poll::Ready(Ok(None)) };
-        loop {
-            let mut frame = Pin::new(&mut *incoming).poll_frame(cx);
-            if frame.is_pending() {
-                line.drive(cx);
-                frame = Pin::new(&mut *incoming).poll_frame(cx);
-            }
-            match frame {
-                Poll::Ready(Some(Ok(frame))) => match frame.into_data() {
-                    Ok(data) if data.is_empty() => {}
-                    Ok(data) => return Poll::Ready(Ok(Some(data))),
-                    Err(_trailers) => {}
-                },
-                Poll::Ready(Some(Err(why))) => {
-                    let broken = TransportError::Broken { host: self.target.to_string(), reason: words(&why) };
-                    return Poll::Ready(Err(broken));
+    fn take(&mut self, found: Found) -> Result<Option<Bytes>, TransportError> {
+        match found {
+            Some(Ok(piece)) => {
+                self.clock.enter(Limit::Idle);
+                self.bytes = self.bytes.saturating_add(piece.len());
+                if self.bytes <= self.bytes_max {
+                    return Ok(Some(piece));
                 }
-                Poll::Ready(None) => return Poll::Ready(Ok(None)),
-                Poll::Pending => return self.clock.poll_passed(cx).map(|limit| Err(TransportError::Timeout(limit))),
+                self.open = None;
+                Err(TransportError::TooLong { bytes_max: self.bytes_max })
+            }
+            None => {
+                self.keep();
+                Ok(None)
+            }
+            Some(Err(why)) => {
+                self.open = None;
+                Err(TransportError::Broken { host: self.target.to_string(), reason: words(&why) })
             }
         }
     }
@@ -125,6 +141,36 @@ impl Body {
             if !line.ended() {
                 self.inner.pool.put(self.target.clone(), line);
             }
+        }
+    }
+}
+
+/// A piece of a body, its end, or what broke it.
+type Found = Option<Result<Bytes, hyper::Error>>;
+
+/// What has come already. Nobody is woken by what comes later.
+fn found(line: &mut Line, incoming: &mut Incoming) -> Poll<Found> {
+    let found = poll_data(incoming);
+    if found.is_ready() {
+        return found;
+    }
+    line.drive(&mut Context::from_waker(Waker::noop()));
+    poll_data(incoming)
+}
+
+/// Asks a body. What it holds comes from its connection alone, which whoever asks drives as well: each tells the other
+/// when it has moved, and heard by the task that drives both, that would wake it once more for nothing.
+fn poll_data(incoming: &mut Incoming) -> Poll<Found> {
+    let deaf = &mut Context::from_waker(Waker::noop());
+    loop {
+        match ready!(Pin::new(&mut *incoming).poll_frame(deaf)) {
+            Some(Ok(frame)) => match frame.into_data() {
+                Ok(data) if data.is_empty() => {}
+                Ok(data) => return Poll::Ready(Some(Ok(data))),
+                Err(_trailers) => {}
+            },
+            Some(Err(why)) => return Poll::Ready(Some(Err(why))),
+            None => return Poll::Ready(None),
         }
     }
 }

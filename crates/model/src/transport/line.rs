@@ -93,10 +93,12 @@ impl Line {
         let mut sending = pin!(self.sender.try_send_request(request));
         let (connection, ended) = (&mut self.connection, &mut self.ended);
         let result = std::future::poll_fn(|cx| {
+            // The answer comes by way of the connection, which is driven here, so that nobody else need wake us.
+            let deaf = &mut Context::from_waker(Waker::noop());
             if !*ended && Pin::new(&mut *connection).poll(cx).is_ready() {
                 *ended = true;
             }
-            sending.as_mut().poll(cx)
+            sending.as_mut().poll(deaf)
         })
         .await;
         match result {

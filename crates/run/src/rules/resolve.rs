@@ -107,9 +107,9 @@ fn read_arguments(call: &CallBlock, tools: &ToolList) -> Result<Object, Unrunnab
         read_object(written)
             .map_err(|why| (None, CallStatus::InvalidArguments, words::malformed_arguments(&why, &call.arguments)))?
     };
-    match tool.check(&arguments) {
-        Ok(()) => Ok(arguments),
-        Err(issues) => Err((Some(arguments), CallStatus::InvalidArguments, words::broken_schema(&issues))),
+    match tool.check_owned(arguments) {
+        (arguments, Ok(())) => Ok(arguments),
+        (arguments, Err(issues)) => Err((Some(arguments), CallStatus::InvalidArguments, words::broken_schema(&issues))),
     }
 }
 
