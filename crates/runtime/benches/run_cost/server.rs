@@ -1,10 +1,12 @@
 //! The model server: a process of its own that answers from prepared bytes, so that only the client's work is measured.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Write as _};
 use std::process::{Child, Command, Stdio};
+use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -15,12 +17,17 @@ use crate::words;
 /// The time between two events of a paced text.
 const PACE: Duration = Duration::from_millis(10);
 
+/// How long the server stays awake after a request.
+const AWAKE: Duration = Duration::from_millis(50);
+
 /// Everything that is ever sent, written down once.
 struct Prepared {
     plain: Vec<Vec<u8>>,
     streamed: Vec<Vec<u8>>,
     /// The last exchange, event by event.
     paced: Vec<Vec<u8>>,
+    /// When a request came last.
+    asked: Cell<Instant>,
     /// Where requests wait for each other, by how many they are to be.
     held: Mutex<HashMap<usize, Arc<Barrier>>>,
 }
@@ -50,11 +57,24 @@ impl Prepared {
             plain: (0..words::EXCHANGES).map(plain).collect(),
             streamed: (0..words::EXCHANGES).map(streamed).collect(),
             paced: words::events(words::EXCHANGES - 1).into_iter().map(one).collect(),
+            asked: Cell::new(Instant::now()),
             held: Mutex::default(),
         }
     }
 
+    /// Keeps the process awake while requests come: to wake a sleeping one is work of the client's system call, and a
+    /// client that is quick enough never to let the server sleep would be spared it.
+    async fn stay_awake(&self) {
+        loop {
+            match self.asked.get().elapsed() < AWAKE {
+                true => tokio::task::yield_now().await,
+                false => tokio::time::sleep(AWAKE / 10).await,
+            }
+        }
+    }
+
     async fn answer(&self, socket: &mut TcpStream, path: &str, body: &[u8]) -> std::io::Result<()> {
+        self.asked.set(Instant::now());
         let exchange = words::exchange_of(body);
         let streams = memchr::memmem::find(body, b"\"stream\":true").is_some();
         if let Some(count) = path.strip_prefix("/held/").and_then(|rest| rest.split('/').next()?.parse().ok()) {
@@ -81,15 +101,18 @@ pub(crate) fn serve() {
         let _ = std::io::stdin().lock().read_line(&mut String::new());
         std::process::exit(0);
     });
-    crate::runtime().block_on(async {
+    let tasks = tokio::task::LocalSet::new();
+    tasks.block_on(&crate::runtime(), async {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("there is a free port");
         let address = listener.local_addr().expect("a listener has an address");
         let _ = writeln!(std::io::stdout(), "{address}");
-        let prepared = Arc::new(Prepared::new());
+        let prepared = Rc::new(Prepared::new());
+        let awake = prepared.clone();
+        tokio::task::spawn_local(async move { awake.stay_awake().await });
         while let Ok((socket, _)) = listener.accept().await {
             let _ = socket.set_nodelay(true);
             let prepared = prepared.clone();
-            tokio::spawn(async move {
+            tokio::task::spawn_local(async move {
                 let _ = talk(socket, &prepared).await;
             });
         }
