@@ -177,6 +177,7 @@ impl State {
             recovered: block.recovered,
             stage: unrunnable.unwrap_or(if plan.spec.hook { Stage::Undecided } else { Stage::Allowed }),
             tool: self.tools.get(&block.name).cloned(),
+            sound: resolve::is_object(block, resolved.arguments.as_ref()),
             since: at,
             hold_reason: None,
             expires_at: None,

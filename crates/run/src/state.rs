@@ -207,6 +207,8 @@ pub struct CallState {
     pub stage: Stage,
     /// The tool, where one of that name was offered.
     pub tool: Option<Arc<Tool>>,
+    /// The arguments are a JSON object as the model wrote them.
+    pub(crate) sound: bool,
     /// When it came to its stage.
     pub(crate) since: Timestamp,
     pub(crate) hold_reason: Option<String>,

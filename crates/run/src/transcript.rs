@@ -2,7 +2,6 @@
 
 use crate::message::{Block, BlockKind, CallBlock, Message, ToolResult};
 use crate::reply::Reply;
-use crate::rules::resolve;
 use crate::state::CallState;
 
 /// The answer's blocks with the run's ids. A call whose arguments are no JSON object carries `{}`, so that every
@@ -10,9 +9,8 @@ use crate::state::CallState;
 pub(crate) fn assistant_blocks(reply: &Reply, calls: &[CallState]) -> Vec<Block> {
     let mut calls = calls.iter();
     let own = |block: &CallBlock, call: &CallState, raw: &Block| {
-        let sound = resolve::read_object(&block.arguments).is_ok();
-        let arguments = if sound { block.arguments.clone() } else { "{}".to_owned() };
-        let kept = sound && block.id == call.id;
+        let arguments = if call.sound { block.arguments.clone() } else { "{}".to_owned() };
+        let kept = call.sound && block.id == call.id;
         Block {
             kind: BlockKind::Call(CallBlock {
                 id: call.id.clone(),

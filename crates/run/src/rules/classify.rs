@@ -122,11 +122,27 @@ fn flagged(result: &Value) -> Option<String> {
     texts.map(str::trim).find(|text| !text.is_empty()).map(str::to_owned)
 }
 
+/// More bytes than the JSON of a value can have, found without writing it.
+fn bytes_at_most(value: &Value) -> usize {
+    let text = |text: &str| text.len().saturating_mul(6).saturating_add(3);
+    match value {
+        Value::Null | Value::Bool(_) => 6,
+        Value::Number(_) => 32,
+        Value::String(it) => text(it),
+        Value::Array(list) => list.iter().map(bytes_at_most).fold(3, usize::saturating_add),
+        Value::Object(object) => {
+            let entries = object.iter().map(|(key, value)| text(key).saturating_add(bytes_at_most(value)));
+            entries.fold(3, usize::saturating_add)
+        }
+    }
+}
+
 fn cut_result(value: Value, bytes_max: usize) -> Value {
     let text = match &value {
         Value::String(text) if text.len() <= bytes_max => return value,
         Value::String(text) => text.clone(),
         Value::Null | Value::Bool(_) | Value::Number(_) => return value,
+        Value::Array(_) | Value::Object(_) if bytes_at_most(&value) <= bytes_max => return value,
         Value::Array(_) | Value::Object(_) => {
             let text = value.to_string();
             if text.len() <= bytes_max {

@@ -65,6 +65,7 @@ fn as_call(call: &CallBlock, id: &CallId, trip: u32, index: usize, arguments: Op
         recovered: call.recovered,
         stage: Stage::Undecided,
         tool: None,
+        sound: false,
         since: crate::time::Timestamp::default(),
         hold_reason: None,
         expires_at: None,
@@ -100,8 +101,7 @@ fn read_arguments(call: &CallBlock, tools: &ToolList) -> Result<Object, Unrunnab
         return Err((arguments, CallStatus::UnknownTool, words::unknown_tool(&call.name, &offered)));
     };
     let written = call.arguments.trim();
-    let nothing = written.is_empty() || written == "null";
-    let arguments = if nothing && tool.takes_nothing() {
+    let arguments = if is_nothing(written) && tool.takes_nothing() {
         Object::new()
     } else {
         read_object(written)
@@ -110,6 +110,18 @@ fn read_arguments(call: &CallBlock, tools: &ToolList) -> Result<Object, Unrunnab
     match tool.check_owned(arguments) {
         (arguments, Ok(())) => Ok(arguments),
         (arguments, Err(issues)) => Err((Some(arguments), CallStatus::InvalidArguments, words::broken_schema(&issues))),
+    }
+}
+
+fn is_nothing(written: &str) -> bool {
+    written.is_empty() || written == "null"
+}
+
+/// Whether the arguments are an object as the model wrote them; where they were read already, their text need not be.
+pub(crate) fn is_object(call: &CallBlock, read: Option<&Object>) -> bool {
+    match read {
+        Some(_) => !is_nothing(call.arguments.trim()),
+        None => read_object(&call.arguments).is_ok(),
     }
 }
 
