@@ -78,8 +78,8 @@ impl Writer {
     }
 }
 
-/// Writes a text as the inside of a JSON string. Texts are long and seldom hold what must be escaped, so that eight bytes
-/// are looked at together.
+/// Writes a text as the inside of a JSON string. Texts are long and seldom hold what must be escaped: eight bytes are
+/// looked at together.
 fn escape(text: &str, out: &mut Vec<u8>) {
     let mut rest = text.as_bytes();
     loop {

@@ -94,38 +94,40 @@ pub(crate) fn present<'de, D: serde::Deserializer<'de>>(source: D) -> Result<Opt
 
 /// Writes a value with its keys sorted and without white space, so that equal values give equal text.
 pub fn canonical(value: &Value) -> String {
-    let mut out = String::new();
+    let mut out = Vec::new();
     write_canonical(value, &mut out);
-    out
+    String::from_utf8(out).unwrap_or_default()
 }
 
-fn write_canonical(value: &Value, out: &mut String) {
+fn write_canonical(value: &Value, out: &mut Vec<u8>) {
     match value {
         Value::Object(object) => {
             let mut keys: Vec<&String> = object.keys().collect();
             keys.sort();
-            out.push('{');
+            out.push(b'{');
             for (n, key) in keys.into_iter().enumerate() {
                 if n > 0 {
-                    out.push(',');
+                    out.push(b',');
                 }
-                let _ = write!(out, "{}:", Value::String(key.clone()));
+                // Writing into a vector cannot fail, here and below.
+                let _ = serde_json::to_writer(&mut *out, key);
+                out.push(b':');
                 write_canonical(&object[key], out);
             }
-            out.push('}');
+            out.push(b'}');
         }
         Value::Array(list) => {
-            out.push('[');
+            out.push(b'[');
             for (n, item) in list.iter().enumerate() {
                 if n > 0 {
-                    out.push(',');
+                    out.push(b',');
                 }
                 write_canonical(item, out);
             }
-            out.push(']');
+            out.push(b']');
         }
         plain => {
-            let _ = write!(out, "{plain}");
+            let _ = serde_json::to_writer(&mut *out, plain);
         }
     }
 }

@@ -51,6 +51,7 @@ mod fold_batch;
 mod follow;
 mod rules;
 pub mod run;
+mod schema;
 pub mod state;
 mod transcript;
 

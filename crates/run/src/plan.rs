@@ -13,7 +13,8 @@ use crate::intervention::Phase;
 use crate::json::{self, Object};
 use crate::message::Part;
 use crate::pattern::{Pattern, PatternError, PatternSpec};
-use crate::tool::{self, ToolError, ToolList, ToolSpec};
+use crate::schema;
+use crate::tool::{ToolError, ToolList, ToolSpec};
 
 /// A plan as it is written down and stored.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -332,8 +333,7 @@ impl Plan {
             }
             None => Vec::new(),
         };
-        let output =
-            spec.output_schema.as_ref().map(tool::compile_schema).transpose().map_err(PlanError::OutputSchema)?;
+        let output = spec.output_schema.as_ref().map(schema::compile).transpose().map_err(PlanError::OutputSchema)?;
         let text = serde_json::to_value(&spec).map(|spec| json::canonical(&spec)).unwrap_or_default();
         let hash = json::sha256_hex(text.as_bytes());
         Ok(Arc::new(Self { spec, functions, tools: Arc::new(tools), intents, refusal_patterns, output, hash }))

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use crate::json::{self, Object};
 use crate::pattern::{Pattern, PatternError, PatternSpec};
+use crate::schema;
 
 /// What running a tool does to the world (`spec/contract.md`, 2.11; `spec/durability.md`, R12).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -161,7 +162,7 @@ impl Tool {
         if spec.parameters.get("type").is_some_and(|kind| kind != "object") || !spec.parameters.is_object() {
             return Err(schema_error("it must describe an object".to_owned()));
         }
-        let validator = compile_schema(&spec.parameters).map_err(schema_error)?;
+        let validator = schema::compile(&spec.parameters).map_err(schema_error)?;
         let refusal = spec
             .refusal
             .as_ref()
@@ -182,7 +183,7 @@ impl Tool {
     /// As [`Tool::check`], with the arguments handed back, since the schema is checked against a whole value.
     pub(crate) fn check_owned(&self, arguments: Object) -> (Object, Result<(), String>) {
         let value = Value::Object(arguments);
-        let checked = check_schema(&self.validator, &value);
+        let checked = schema::check(&self.validator, &value);
         let Value::Object(arguments) = value else { return (Object::new(), checked) };
         (arguments, checked)
     }
@@ -197,23 +198,6 @@ impl Tool {
         let properties = self.spec.parameters.get("properties").and_then(Value::as_object);
         properties.is_none_or(serde_json::Map::is_empty)
     }
-}
-
-pub(crate) fn compile_schema(schema: &Value) -> Result<jsonschema::Validator, String> {
-    jsonschema::options().build(schema).map_err(|why| json::cut(&why.to_string(), 500).to_owned())
-}
-
-pub(crate) fn check_schema(validator: &jsonschema::Validator, value: &Value) -> Result<(), String> {
-    if validator.is_valid(value) {
-        return Ok(());
-    }
-    let mut issues = Vec::new();
-    for issue in validator.iter_errors(value).take(3) {
-        let place = issue.instance_path().to_string();
-        let place = if place.is_empty() { String::new() } else { format!("{place}: ") };
-        issues.push(format!("{place}{}", json::cut(&issue.to_string(), 300)));
-    }
-    Err(issues.join("; "))
 }
 
 /// The tools offered on one trip.

@@ -3,7 +3,6 @@
 
 mod agent;
 mod bare;
-mod machine;
 mod processes;
 mod rounds;
 mod server;
@@ -54,8 +53,6 @@ fn all(quick: bool) {
     let folder = tempfile::tempdir().expect("there is room for temporary files");
     let base = format!("http://{}", server.address);
     let mut out = String::new();
-    machine::measure(&mut out);
-    say(&mut out);
     runtime().block_on(async {
         for (form, stream) in [("Plain", false), ("Streamed", true)] {
             let folder = folder.path().join(form);

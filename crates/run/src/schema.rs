@@ -1,0 +1,110 @@
+//! JSON schemas: compiled once, checked often.
+
+use jsonschema::{Draft, Validator};
+use serde_json::{Map, Value};
+
+use crate::json;
+
+/// Compiles a schema, which is checked against the schema of schemas before.
+///
+/// # Errors
+/// A sentence that says what is wrong with it.
+pub(crate) fn compile(schema: &Value) -> Result<Validator, String> {
+    let mut options = jsonschema::options();
+    if is_common(schema) {
+        // It means the same in every draft, and the schema of schemas of an older one is compiled much sooner.
+        options = options.with_draft(Draft::Draft7).should_validate_formats(false);
+    }
+    options.build(schema).map_err(|why| json::cut(&why.to_string(), 500).to_owned())
+}
+
+/// Whether a schema has only words that all drafts share, as those of most tools do.
+fn is_common(schema: &Value) -> bool {
+    const WORDS: [&str; 16] = [
+        "type",
+        "description",
+        "title",
+        "default",
+        "enum",
+        "const",
+        "format",
+        "required",
+        "minimum",
+        "maximum",
+        "pattern",
+        "minLength",
+        "maxLength",
+        "minItems",
+        "maxItems",
+        "uniqueItems",
+    ];
+    let all = |object: &Map<String, Value>| object.values().all(is_common);
+    match schema {
+        Value::Bool(_) => true,
+        Value::Object(object) => object.iter().all(|(word, value)| match word.as_str() {
+            "properties" => value.as_object().is_some_and(all),
+            "items" | "additionalProperties" | "not" => is_common(value),
+            "anyOf" | "oneOf" | "allOf" => value.as_array().is_some_and(|list| list.iter().all(is_common)),
+            word => WORDS.contains(&word),
+        }),
+        _ => false,
+    }
+}
+
+/// Checks a value. The error names up to three issues, each with its place.
+///
+/// # Errors
+/// The text that the model, or the person who edits, is shown.
+pub(crate) fn check(validator: &jsonschema::Validator, value: &Value) -> Result<(), String> {
+    if validator.is_valid(value) {
+        return Ok(());
+    }
+    let mut issues = Vec::new();
+    for issue in validator.iter_errors(value).take(3) {
+        let place = issue.instance_path().to_string();
+        let place = if place.is_empty() { String::new() } else { format!("{place}: ") };
+        issues.push(format!("{place}{}", json::cut(&issue.to_string(), 300)));
+    }
+    Err(issues.join("; "))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_schema_of_common_words_is_checked_as_any_other() {
+        let common = json!({"type": "object", "required": ["n"], "additionalProperties": false, "properties": {
+            "n": {"type": ["integer", "null"], "minimum": 1, "format": "uint32"},
+            "mail": {"type": "string", "format": "email", "maxLength": 20},
+            "list": {"type": "array", "items": {"anyOf": [{"enum": ["a", "b"]}, {"const": 3}]}, "maxItems": 2},
+        }});
+        let mut other = common.clone();
+        other["$schema"] = json!("https://json-schema.org/draft/2020-12/schema");
+        assert!(is_common(&common) && !is_common(&other));
+        let (common, other) = (compile(&common).unwrap(), compile(&other).unwrap());
+        let values = [
+            json!({"n": 1}),
+            json!({"n": 0}),
+            json!({"n": 1.0, "mail": "no mail"}),
+            json!({"n": null, "list": ["a", 3]}),
+            json!({"n": null, "list": ["c", 3, 3]}),
+            json!({"n": "1", "x": 1}),
+            json!({}),
+            json!([]),
+        ];
+        for value in values {
+            assert_eq!(check(&common, &value), check(&other, &value), "{value}");
+        }
+    }
+
+    #[test]
+    fn a_schema_that_is_none_is_refused_in_every_draft() {
+        for bad in [json!({"type": "objekt"}), json!({"required": "n"}), json!({"properties": {"n": {"minimum": "1"}}})]
+        {
+            assert!(compile(&bad).is_err(), "{bad}");
+        }
+    }
+}
