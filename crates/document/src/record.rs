@@ -1,0 +1,51 @@
+//! The host's record of a document: the base, the sources of added tools, the data. Nothing else is the document.
+
+use gesta_run::Timestamp;
+use serde::{Deserialize, Serialize};
+
+/// What a conversation's document is (`spec/documents.md`, 3.6).
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// The source that the operator wrote.
+    pub base: String,
+    /// What was added since, oldest first.
+    #[serde(default)]
+    pub added: Vec<AddedTool>,
+    /// The data, in the engine's own binary form; none where nothing has run yet.
+    #[serde(default)]
+    pub data: Option<Vec<u8>>,
+}
+
+/// A tool that was added while running.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct AddedTool {
+    /// Its name.
+    pub name: String,
+    /// Its source: one function.
+    pub source: String,
+    /// Who wrote it; the host's word, never the document's.
+    #[serde(default)]
+    pub author: Option<Author>,
+    /// When.
+    #[serde(default)]
+    pub at: Option<Timestamp>,
+    /// Why it is not offered: switched off by a person, or set aside after a change of the base.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub set_aside: Option<String>,
+}
+
+/// Who wrote a tool.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "by", rename_all = "snake_case")]
+pub enum Author {
+    /// The agent, in this run.
+    Agent {
+        /// The run's id.
+        run: String,
+    },
+    /// A person, by name.
+    Person {
+        /// Who.
+        name: String,
+    },
+}
