@@ -81,6 +81,16 @@ impl Teller {
             EventKind::Decided { call, ruling } => self.decided(call, ruling),
             EventKind::Started { call } => vec![detail(format!("begins {} ({call})", self.name(call)))],
             EventKind::Answered { call, end, duration_ms } => self.answered(call, end, *duration_ms),
+            EventKind::GrantAsked { call, n, grant, arguments } => {
+                let asks = self.name(call).to_owned();
+                self.calls.insert(grant_id(call, *n), grant.clone());
+                vec![detail(format!("{asks} asks for {grant} {} ({call}/{n})", Value::Object(arguments.clone())))]
+            }
+            EventKind::GrantDecided { call, n, ruling } => self.decided(&grant_id(call, *n), ruling),
+            EventKind::GrantStarted { .. } => Vec::new(),
+            EventKind::GrantAnswered { call, n, end, duration_ms } => {
+                self.answered(&grant_id(call, *n), end, *duration_ms)
+            }
             EventKind::Held { call, .. } => {
                 // The decision before it has said so.
                 vec![detail(format!("{} ({call}) is on hold", self.name(call)))]
@@ -249,6 +259,11 @@ impl Teller {
             InterventionKind::Backstop => reason.map(str::to_owned),
         }
     }
+}
+
+/// The id of a grant call: its tool's call and which of that call.
+fn grant_id(call: &CallId, n: u32) -> CallId {
+    CallId::new(format!("{call}/{n}"))
 }
 
 fn said_by_user(parts: &[Part]) -> Told {

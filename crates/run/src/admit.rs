@@ -12,7 +12,7 @@ use crate::message::Part;
 use crate::outcome::Outcome;
 use crate::plan::{OnMessageWhileParked, Plan};
 use crate::reply::Reply;
-use crate::rules::{classify, leaked, resolve, words};
+use crate::rules::{classify, grants, leaked, resolve, words};
 use crate::run::Run;
 use crate::state::{Phase, Stage, State};
 use crate::time::Timestamp;
@@ -122,6 +122,13 @@ fn meet(run: &Run, want: &WantId, met: Met, at: Timestamp, failures: &mut Failur
         (Effect::CallModel, Met::Replied(reply)) => replied(plan, state, reply, failures),
         (Effect::CallModel, Met::Failed(fault)) => EventKind::ModelFailed { trip: state.trips, fault },
         (Effect::Decide(call), Met::Decided(ruling)) => return Ok(decided(plan, state, call, ruling)),
+        (Effect::RunTool(call), Met::Asked { n, grant, arguments }) => {
+            return grants::asked(plan, state, call, n, grant, arguments);
+        }
+        (Effect::DecideGrant(call, n), Met::Decided(ruling)) => {
+            return Ok(grants::decided(plan, state, call, n, ruling));
+        }
+        (Effect::RunGrant(call, n), Met::Answered(answer)) => grants::answered(plan, state, call, n, answer, at),
         (Effect::RunTool(call), Met::Answered(answer)) => answered(plan, state, call, answer, at, failures)?,
         (Effect::Detect(backstop), Met::Detected(answer)) => EventKind::Detected {
             backstop,
@@ -184,7 +191,10 @@ fn answered(
     failures: &mut Failures,
 ) -> Result<EventKind, FeedError> {
     let found = state.call(&call).ok_or_else(|| out(format!("no call {call}")))?;
-    let end = classify::end_of(plan, found, answer, failures);
+    let end = match grants::cut_short(found) {
+        Some(end) => end,
+        None => classify::end_of(plan, found, answer, failures),
+    };
     Ok(EventKind::Answered { duration_ms: at.since_ms(found.since), call, end })
 }
 

@@ -60,6 +60,14 @@ pub struct CallEnd {
     pub by_hook_edit: bool,
 }
 
+impl CallEnd {
+    /// Whether a body ran, as far as anybody knows.
+    pub(crate) fn began(&self) -> bool {
+        use CallStatus::{Completed, Failed, OutcomeUnknown, Refused, TimedOut};
+        matches!(self.status, Completed | Refused | Failed | TimedOut | OutcomeUnknown)
+    }
+}
+
 /// Whose arguments a call ran with.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -110,4 +118,24 @@ pub struct CallRecord {
     pub index: u32,
     /// It was found in text.
     pub recovered: bool,
+    /// The grants it called, in order, where it is a document's tool.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub grants: Vec<GrantRecord>,
+}
+
+/// The record of one grant that a document's tool called (`spec/documents.md`, 3.14).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct GrantRecord {
+    /// The id of its tool's call, a slash, and which grant of that call it was, from 0.
+    pub id: CallId,
+    /// Its full name, `App.refund` for instance.
+    pub name: String,
+    /// The arguments really executed, by name; for one that did not run, those it was called with.
+    pub arguments: Value,
+    /// The result, or the error's text.
+    pub result: Value,
+    /// It did not complete.
+    pub is_error: bool,
+    /// How it ended.
+    pub status: CallStatus,
 }

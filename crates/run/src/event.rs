@@ -17,7 +17,7 @@ use crate::tool::ToolSpec;
 
 /// Version of the event log's form. A change of form raises it, comes with a migration, and leaves an old log in
 /// `fixtures/` that still loads.
-pub const LOG_VERSION: u32 = 1;
+pub const LOG_VERSION: u32 = 2;
 
 /// One thing that has happened.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -84,6 +84,45 @@ pub enum EventKind {
         /// How, and with what.
         end: CallEnd,
         /// How long its body took, decision and hold left out.
+        #[serde(default)]
+        duration_ms: u64,
+    },
+    /// A running call of a document's tool asked for a grant.
+    GrantAsked {
+        /// The call.
+        call: CallId,
+        /// Which grant of that call, from 0.
+        n: u32,
+        /// Its full name, as the document wrote it.
+        grant: String,
+        /// The arguments, by name.
+        arguments: Object,
+    },
+    /// A grant call got its decision.
+    GrantDecided {
+        /// The call.
+        call: CallId,
+        /// Which grant of that call.
+        n: u32,
+        /// The decision, or why there is none.
+        ruling: Result<Decision, String>,
+    },
+    /// A grant is about to run. After a crash, one without an answer is of unknown outcome.
+    GrantStarted {
+        /// The call.
+        call: CallId,
+        /// Which grant of that call.
+        n: u32,
+    },
+    /// A grant call ended: its result, or its error, goes back into the document.
+    GrantAnswered {
+        /// The call.
+        call: CallId,
+        /// Which grant of that call.
+        n: u32,
+        /// How, and with what.
+        end: CallEnd,
+        /// How long it took.
         #[serde(default)]
         duration_ms: u64,
     },

@@ -2,15 +2,16 @@
 
 use serde_json::Value;
 
-use crate::call::{ArgumentsBy, CallStatus};
+use crate::call::ArgumentsBy;
 use crate::event::{Event, EventKind, Resolved};
+use crate::grant::GrantCall;
 use crate::input::Opening;
 use crate::intervention::{Intervention, InterventionKind, InterventionOutcome, Phase as Side};
 use crate::message::{CallBlock, Message, Part};
 use crate::outcome::Outcome;
 use crate::plan::{OnUndecided, Plan, backstops_of};
 use crate::reply::{Fault, Finish, Reply};
-use crate::rules::{classify, resolve};
+use crate::rules::{grants, resolve};
 use crate::state::{
     ActionStage, Batch, CallState, Ended, Gate, InputLabel, Phase, Stage, State, Watch, WatchStage, has_content,
 };
@@ -48,6 +49,12 @@ impl State {
             EventKind::Decided { call, ruling } => self.decide(plan, at, call, ruling),
             EventKind::Started { call } => self.start(at, call),
             EventKind::Answered { call, end, .. } => self.answer(at, call, end),
+            EventKind::GrantAsked { call, n, grant, arguments } => {
+                self.ask_grant(plan, at, call, *n, grant, arguments);
+            }
+            EventKind::GrantDecided { call, n, ruling } => self.decide_grant(plan, at, call, *n, ruling),
+            EventKind::GrantStarted { call, n } => self.start_grant(at, call, *n),
+            EventKind::GrantAnswered { call, n, end, .. } => self.answer_grant(at, call, *n, end),
             EventKind::Held { call, expires_at } => self.hold(at, call, *expires_at),
             EventKind::HoldAnswered { call, answer, now } => self.hold_answer(plan, at, call, answer, now),
             EventKind::TripEnded { .. } => self.end_trip(plan, at),
@@ -183,6 +190,7 @@ impl State {
             expires_at: None,
             held: false,
             approved: None,
+            grants: Vec::new(),
         }
     }
 
@@ -304,11 +312,17 @@ impl State {
     fn recover(&mut self, plan: &Plan) {
         if let Phase::Batch(batch) = &mut self.phase {
             for call in batch.calls.iter_mut().filter(|call| call.stage == Stage::Executing) {
+                let document = call.tool.as_ref().is_some_and(|tool| tool.spec.document);
+                if document && !call.grants.iter().any(GrantCall::had_effect) {
+                    // It has touched nothing: it is run again, on the document as it was before.
+                    call.grants.clear();
+                    continue;
+                }
                 let once = call.tool.as_ref().is_none_or(|tool| tool.spec.effect == Effect::Once);
                 if once && call.approved.is_some() && plan.spec.on_undecided == OnUndecided::Ask {
                     call.stage = Stage::Undecidable;
                 } else if once {
-                    call.stage = Stage::Ended(classify::synthetic(CallStatus::OutcomeUnknown));
+                    call.stage = Stage::Ended(grants::lost(call));
                 }
             }
         }

@@ -10,7 +10,7 @@ use crate::json;
 use crate::message::Message;
 use crate::outcome::Outcome;
 use crate::plan::{OnHookError, Plan};
-use crate::rules::classify;
+use crate::rules::{classify, words};
 use crate::state::{Action, ActionStage, CallState, InputLabel, Phase, Stage, State};
 use crate::time::Timestamp;
 
@@ -35,7 +35,7 @@ impl State {
                 call.stage = Stage::Deferred;
             }
             Err(_) if plan.spec.on_hook_error == OnHookError::Deny => {
-                call.stage = Stage::Ended(denied(plan, "the policy could not decide on this call"));
+                call.stage = Stage::Ended(denied(plan, words::POLICY_UNDECIDED));
             }
             Err(why) => {
                 hook_error = Some(format!("the decision on `{}` failed: {why}", call.name));

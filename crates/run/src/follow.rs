@@ -5,7 +5,7 @@ use crate::event::EventKind;
 use crate::intervention::{InterventionKind, InterventionOutcome, Phase as Side};
 use crate::outcome::Outcome;
 use crate::plan::Plan;
-use crate::rules::{act, actions, backstop, budget, classify, output, refusal};
+use crate::rules::{act, actions, backstop, budget, classify, grants, output, refusal};
 use crate::state::{Batch, CallState, Gate, Phase, Stage, State};
 use crate::time::Timestamp;
 use crate::tool::Effect;
@@ -54,13 +54,18 @@ fn follow_batch(plan: &Plan, state: &State, batch: &Batch, at: Timestamp) -> Opt
         let expires_at = plan.spec.hold_ttl_ms.map(|ttl| at.plus_ms(ttl));
         return Some(EventKind::Held { call: call.id.clone(), expires_at });
     }
+    if let Some(event) = grants::follow(batch) {
+        return Some(event);
+    }
     let running = batch.calls.iter().filter(|call| call.stage == Stage::Executing).count();
+    let in_document = |call: &CallState| call.tool.as_ref().is_some_and(|tool| tool.spec.document);
+    let busy = batch.calls.iter().any(|call| call.stage == Stage::Executing && in_document(call));
     for call in batch.calls.iter().filter(|call| call.stage == Stage::Allowed) {
         let staged = call.tool.as_ref().is_some_and(|tool| tool.spec.effect == Effect::Staged);
         if staged {
             return Some(actions::stage(plan, state, call));
         }
-        if running < plan.spec.limits.calls_parallel_max as usize {
+        if running < plan.spec.limits.calls_parallel_max as usize && !(busy && in_document(call)) {
             return Some(EventKind::Started { call: call.id.clone() });
         }
     }
@@ -126,7 +131,7 @@ fn close(
                 return Some(EventKind::TripEnded { trip: batch.trip });
             };
             let executing = batch.calls.iter().any(|call| call.stage == Stage::Executing);
-            if executing && matches!(outcome, Outcome::Superseded | Outcome::Expired) {
+            if executing && matches!(outcome, Outcome::Superseded | Outcome::Expired | Outcome::HookFailed) {
                 return None;
             }
             Some(EventKind::Answered { call: call.id.clone(), end: closing(call, outcome), duration_ms: 0 })
@@ -159,8 +164,10 @@ fn cancelled_prompts(
 
 fn closing(call: &CallState, outcome: Outcome) -> CallEnd {
     let hidden = matches!(call.stage, Stage::Undecidable | Stage::Executing);
+    if hidden {
+        return grants::lost(call);
+    }
     classify::synthetic(match outcome {
-        _ if hidden => CallStatus::OutcomeUnknown,
         Outcome::Cancelled => CallStatus::Cancelled,
         Outcome::Superseded => CallStatus::Superseded,
         Outcome::Expired => CallStatus::Expired,

@@ -71,6 +71,8 @@ pub enum WantKind {
     Model,
     Decide,
     Run,
+    DecideGrant,
+    Grant,
     Detect,
     Backstop,
     Judge,
@@ -86,6 +88,8 @@ impl WantKind {
             Self::Model => "model",
             Self::Decide => "decide",
             Self::Run => "run",
+            Self::DecideGrant => "decide-grant",
+            Self::Grant => "grant",
             Self::Detect => "detect",
             Self::Backstop => "backstop",
             Self::Judge => "judge",
@@ -106,7 +110,8 @@ pub struct WantId {
     pub subject: Option<Arc<str>>,
     /// The trip, where the want belongs to one.
     pub trip: u32,
-    /// Which attempt, counted from 0: a model call tried again after a failure is another want.
+    /// Which attempt, counted from 0: a model call tried again after a failure is another want. Of a grant: which of
+    /// its call.
     pub attempt: u32,
 }
 
@@ -119,6 +124,10 @@ impl WantId {
         Self { kind, subject: Some(call.0.clone()), trip: 0, attempt: 0 }
     }
 
+    pub(crate) fn of_grant(kind: WantKind, call: &CallId, n: u32) -> Self {
+        Self { kind, subject: Some(call.0.clone()), trip: 0, attempt: n }
+    }
+
     pub(crate) fn of_backstop(kind: WantKind, name: &str, trip: u32) -> Self {
         Self { kind, subject: Some(name.into()), trip, attempt: 0 }
     }
@@ -128,6 +137,9 @@ impl fmt::Display for WantId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.kind.word())?;
         match &self.subject {
+            Some(subject) if matches!(self.kind, WantKind::Grant | WantKind::DecideGrant) => {
+                write!(f, "/{subject}/{}", self.attempt)
+            }
             Some(subject) if self.kind != WantKind::Detect => write!(f, "/{subject}"),
             Some(subject) => write!(f, "/{subject}/{}", self.trip),
             None if self.attempt == 0 => write!(f, "/{}", self.trip),

@@ -7,6 +7,7 @@ use crate::call::Answer;
 use crate::decision::Ruling;
 use crate::hold::HoldAnswer;
 use crate::id::{ContactId, ConversationId, RunId, WantId};
+use crate::json::Object;
 use crate::message::Part;
 use crate::reply::{Fault, Reply};
 use crate::time::Timestamp;
@@ -88,9 +89,18 @@ pub enum Met {
     Replied(Reply),
     /// `CallModel`: it failed for good.
     Failed(Fault),
-    /// `Decide`.
+    /// `Decide`, `DecideGrant`.
     Decided(Ruling),
-    /// `RunTool`.
+    /// `RunTool`: the running call of a document's tool asks for a grant. The want stands.
+    Asked {
+        /// Which grant of that call, from 0: a repetition is out of turn.
+        n: u32,
+        /// Its full name, `App.refund` for instance.
+        grant: String,
+        /// The arguments, by name.
+        arguments: Object,
+    },
+    /// `RunTool`, `RunGrant`.
     Answered(Answer),
     /// `Detect`: whether the backstop is wanted; an error is a log line and a *no*.
     Detected(Result<bool, String>),

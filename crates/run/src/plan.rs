@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use crate::call::CallRecord;
 use crate::contract::ContractSpec;
+use crate::grant::{self, GrantError, GrantSpec, Grants};
 use crate::intervention::Phase;
 use crate::json::{self, Object};
 use crate::message::Part;
@@ -34,6 +35,9 @@ pub struct PlanSpec {
     pub tools: Vec<ToolSpec>,
     /// Tools are read anew on each trip, because a document or a server may add some.
     pub tools_change: bool,
+    /// What the host lends to a document's tools.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub grants: Vec<GrantSpec>,
     /// Each call is put to a hook before it may run.
     pub hook: bool,
     /// The contract's options.
@@ -70,6 +74,7 @@ impl Default for PlanSpec {
             model_options: Object::new(),
             tools: Vec::new(),
             tools_change: false,
+            grants: Vec::new(),
             hook: false,
             contract: ContractSpec::default(),
             limits: Limits::default(),
@@ -86,6 +91,14 @@ impl Default for PlanSpec {
     }
 }
 
+const GRANTS_MAX: u32 = 50;
+
+/// A limit that a plan of an older version did not have is left out, so that its hash stays what it was.
+#[allow(clippy::trivially_copy_pass_by_ref)]
+fn is_default_grants_max(it: &u32) -> bool {
+    *it == GRANTS_MAX
+}
+
 /// Limits of one run (`spec/contract.md`, 2.12).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -100,6 +113,9 @@ pub struct Limits {
     pub actions_max: u32,
     /// One tool result, in bytes; a longer one is cut. 256 kB by default.
     pub result_bytes_max: usize,
+    /// Grant calls of one call. 50 by default.
+    #[serde(skip_serializing_if = "is_default_grants_max")]
+    pub grants_max: u32,
     /// The input of a run, in bytes. 1 MB by default.
     pub input_bytes_max: usize,
     /// An error's text as the model reads it, in bytes. 4 kB by default.
@@ -122,6 +138,7 @@ impl Default for Limits {
             calls_max: 64,
             actions_max: 8,
             result_bytes_max: 256 * 1024,
+            grants_max: GRANTS_MAX,
             input_bytes_max: 1024 * 1024,
             error_bytes_max: 4 * 1024,
             tokens_max: None,
@@ -260,6 +277,7 @@ pub struct Plan {
     /// The author's functions.
     pub functions: Functions,
     pub(crate) tools: Arc<ToolList>,
+    pub(crate) grants: Grants,
     pub(crate) intents: Vec<Pattern>,
     pub(crate) refusal_patterns: Vec<Pattern>,
     pub(crate) output: Option<jsonschema::Validator>,
@@ -273,6 +291,9 @@ pub enum PlanError {
     /// A tool cannot be offered.
     #[error(transparent)]
     Tool(#[from] ToolError),
+    /// A grant cannot be lent.
+    #[error(transparent)]
+    Grant(#[from] GrantError),
     /// A pattern cannot be used.
     #[error("{place}: {reason}")]
     Pattern {
@@ -314,6 +335,7 @@ impl Plan {
     pub fn new(spec: PlanSpec, functions: Functions) -> Result<Arc<Self>, PlanError> {
         check_limits(&spec.limits)?;
         let tools = ToolList::compile(spec.tools.iter().cloned())?;
+        let grants = grant::compile(&spec.grants)?;
         check_act(&spec, &tools)?;
         check_backstops(&spec)?;
         let intents = match &spec.contract.act_when_asked {
@@ -336,7 +358,7 @@ impl Plan {
         let output = spec.output_schema.as_ref().map(schema::compile).transpose().map_err(PlanError::OutputSchema)?;
         let text = serde_json::to_value(&spec).map(|spec| json::canonical(&spec)).unwrap_or_default();
         let hash = json::sha256_hex(text.as_bytes());
-        Ok(Arc::new(Self { spec, functions, tools: Arc::new(tools), intents, refusal_patterns, output, hash }))
+        Ok(Arc::new(Self { spec, functions, tools: Arc::new(tools), grants, intents, refusal_patterns, output, hash }))
     }
 
     /// The plan's hash: the config version that a run is pinned to.
@@ -347,6 +369,11 @@ impl Plan {
     /// The tools that every trip offers.
     pub fn tools(&self) -> &Arc<ToolList> {
         &self.tools
+    }
+
+    /// A grant, by its full name.
+    pub fn grant(&self, name: &str) -> Option<&GrantSpec> {
+        self.grants.get(name).map(|grant| &grant.spec)
     }
 
     /// What decides whether a parked run may go on under a plan that is not the one it parked under

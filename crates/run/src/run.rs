@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use crate::admit::{self, FeedError};
 use crate::event::Event;
+use crate::grant::{GrantCall, GrantStage};
 use crate::hold::{Binding, Hold, HoldKind, HoldState};
 use crate::id::{CallId, WantId, WantKind};
 use crate::input::{Input, Opening};
@@ -134,6 +135,7 @@ impl Run {
         for call in &batch.calls {
             match call.stage {
                 Stage::Executing => {
+                    wants.extend(want_of_grant(call));
                     wants.push(want(WantId::of_call(WantKind::Run, &call.id), Effect::RunTool(call.id.clone())));
                 }
                 Stage::Held | Stage::Undecidable if self.state.stop.is_none() => {
@@ -284,6 +286,11 @@ impl Run {
         self.state.call(id)
     }
 
+    /// A grant that a running call asked for.
+    pub fn grant(&self, call: &CallId, n: u32) -> Option<&GrantCall> {
+        self.state.grant(call, n)
+    }
+
     /// How many calls the answer has that is being worked on.
     pub fn batch_size(&self) -> usize {
         self.state.batch().map_or(0, |batch| batch.calls.len())
@@ -359,6 +366,17 @@ impl Run {
 impl State {
     pub(crate) fn offers_tools(&self, plan: &Plan) -> bool {
         plan.spec.tools_on_last_trip || self.trips + 1 < self.trips_max
+    }
+}
+
+/// What a running call waits for, where it asked for a grant.
+fn want_of_grant(call: &CallState) -> Option<Want> {
+    let n = u32::try_from(call.grants.len().checked_sub(1)?).unwrap_or(u32::MAX);
+    let id = |kind| WantId::of_grant(kind, &call.id, n);
+    match call.grants.last()?.stage {
+        GrantStage::Undecided => Some(want(id(WantKind::DecideGrant), Effect::DecideGrant(call.id.clone(), n))),
+        GrantStage::Executing => Some(want(id(WantKind::Grant), Effect::RunGrant(call.id.clone(), n))),
+        GrantStage::Allowed | GrantStage::Ended(_) => None,
     }
 }
 

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::call::{ArgumentsBy, CallEnd, CallRecord};
+use crate::call::{ArgumentsBy, CallEnd, CallRecord, GrantRecord};
+use crate::grant::GrantCall;
 use crate::hold::HoldReply;
 use crate::id::CallId;
 use crate::input::{Attempt, Opening};
@@ -215,6 +216,8 @@ pub struct CallState {
     pub(crate) expires_at: Option<Timestamp>,
     pub(crate) held: bool,
     pub(crate) approved: Option<String>,
+    /// The grants it asked for, in order.
+    pub(crate) grants: Vec<GrantCall>,
 }
 
 /// A staged action: written down during the turn, performed after delivery, once.
@@ -328,6 +331,11 @@ impl State {
 }
 
 impl CallState {
+    /// The grants it asked for, in order, where it is a document's.
+    pub fn grants(&self) -> &[GrantCall] {
+        &self.grants
+    }
+
     /// The status of the call, once it has ended.
     pub fn end(&self) -> Option<&CallEnd> {
         match &self.stage {
@@ -353,6 +361,7 @@ impl CallState {
 
     /// As [`CallState::record`], when the call is not needed any more.
     pub(crate) fn into_record(self) -> Option<CallRecord> {
+        let grants = self.grant_records();
         let Stage::Ended(end) = self.stage else { return None };
         let by_model = end.status.never_began() || self.arguments_by == ArgumentsBy::Model;
         Some(CallRecord {
@@ -366,6 +375,7 @@ impl CallState {
             trip: self.trip,
             index: self.index,
             recovered: self.recovered,
+            grants,
         })
     }
 
@@ -384,7 +394,24 @@ impl CallState {
             trip: self.trip,
             index: self.index,
             recovered: self.recovered,
+            grants: self.grant_records(),
         }
+    }
+
+    fn grant_records(&self) -> Vec<GrantRecord> {
+        let ended = |(n, grant): (usize, &GrantCall)| {
+            let end = grant.end()?;
+            let arguments = if end.began() { &grant.arguments } else { &grant.asked };
+            Some(GrantRecord {
+                id: CallId::new(format!("{}/{n}", self.id)),
+                name: grant.name.clone(),
+                arguments: Value::Object(arguments.clone()),
+                result: end.result.clone(),
+                is_error: end.is_error,
+                status: end.status,
+            })
+        };
+        self.grants.iter().enumerate().filter_map(ended).collect()
     }
 }
 

@@ -66,6 +66,9 @@ pub struct ToolSpec {
     /// Each staged action waits for a person. For `staged` tools only.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub needs_approval: bool,
+    /// It lives in the conversation's document: its calls run one after another, and reach the world by grants alone.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub document: bool,
 }
 
 /// The schema of a tool that takes nothing.
@@ -93,6 +96,7 @@ impl ToolSpec {
             accepts: Accepts::default(),
             silent: false,
             needs_approval: false,
+            document: false,
         }
     }
 }

@@ -23,6 +23,10 @@ pub enum Effect {
     Decide(CallId),
     /// Run a tool's body with [`crate::CallState::arguments`].
     RunTool(CallId),
+    /// Say what is to become of a grant that a running call asked for; the number is which of that call.
+    DecideGrant(CallId, u32),
+    /// Run a grant with [`crate::GrantCall::arguments`].
+    RunGrant(CallId, u32),
     /// Ask a backstop whether it is wanted; the number is its place in the plan.
     Detect(usize),
     /// Run a backstop.
@@ -39,6 +43,6 @@ impl Effect {
     /// Whether the events so far must be stored before this is performed. Asking a hook, a backstop's `detect` or
     /// for the list of tools has no effect outside, so their answers may share an append with what they answer.
     pub fn needs_stored_log(&self) -> bool {
-        !matches!(self, Self::Offer | Self::Decide(_) | Self::Detect(_))
+        !matches!(self, Self::Offer | Self::Decide(_) | Self::DecideGrant(..) | Self::Detect(_))
     }
 }

@@ -84,6 +84,8 @@ fn exercise(dice: &mut Rng, mut run: Run) {
                         let _ = run.arguments_to_run(&call);
                         Met::Answered(dice::answer(dice))
                     }
+                    Effect::DecideGrant(..) => Met::Decided(dice::ruling(dice)),
+                    Effect::RunGrant(..) => Met::Answered(dice::answer(dice)),
                     Effect::Detect(_) => Met::Detected(Ok(dice.bool())),
                     Effect::RunBackstop(_) => Met::Ran(dice::ran(dice)),
                     Effect::Hold(_) => continue,

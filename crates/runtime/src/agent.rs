@@ -33,6 +33,8 @@ pub(crate) struct Parts {
     /// The model without its provider's name.
     pub(crate) model_name: String,
     pub(crate) tools: BTreeMap<String, Arc<dyn ToolBody>>,
+    /// Bodies of grants, by full name.
+    pub(crate) grants: BTreeMap<String, Arc<dyn ToolBody>>,
     pub(crate) hook: Option<Arc<dyn Hook>>,
     pub(crate) backstops: Vec<Arc<dyn Backstop>>,
     pub(crate) store: Arc<dyn Store>,

@@ -17,6 +17,7 @@ use serde_json::Value;
 use crate::agent::{Agent, Parts};
 use crate::clock::Clock;
 use crate::error::AgentError;
+use crate::grant::Grant;
 use crate::history::HistoryLimits;
 use crate::hook::{Backstop, CallAsked, DetectFuture, Hook, RanFuture, RulingFuture, TurnSeen};
 use crate::tool::{Tool, ToolBody};
@@ -29,6 +30,7 @@ pub struct AgentBuilder {
     model: Option<Arc<dyn Model>>,
     model_name: String,
     tools: Vec<Tool>,
+    grants: Vec<Grant>,
     hook: Option<Arc<dyn Hook>>,
     backstops: Vec<Arc<dyn Backstop>>,
     store: Option<Arc<dyn Store>>,
@@ -83,6 +85,13 @@ impl AgentBuilder {
     #[must_use]
     pub fn tool(mut self, tool: Tool) -> Self {
         self.tools.push(tool);
+        self
+    }
+
+    /// A function that is lent to the tools of the agent's document.
+    #[must_use]
+    pub fn grant(mut self, grant: Grant) -> Self {
+        self.grants.push(grant);
         self
     }
 
@@ -311,6 +320,7 @@ impl AgentBuilder {
             .map_or_else(|| jiff::tz::TimeZone::get(&self.spec.timezone), Ok)
             .map_err(|_| AgentError::Incomplete(format!("there is no time zone `{}`", self.spec.timezone)))?;
         self.take_tools()?;
+        self.spec.grants = self.grants.iter().map(|grant| grant.spec.clone()).collect();
         let plan = Plan::new(self.spec, self.functions)?;
         let snapshot = self.snapshot.take();
         let snapshot = serde_json::json!({
@@ -325,6 +335,7 @@ impl AgentBuilder {
             model,
             model_name: self.model_name,
             tools: tools.collect::<BTreeMap<String, Arc<dyn ToolBody>>>(),
+            grants: self.grants.into_iter().map(|it| (it.spec.full_name(), it.body)).collect(),
             hook: self.hook,
             backstops: self.backstops,
             store: self.store.unwrap_or_else(|| Arc::new(Memory::default())),

@@ -30,6 +30,7 @@ mod model_call;
 mod perform;
 mod wire;
 
+mod grant;
 mod history;
 mod journal;
 mod resume;
@@ -57,6 +58,7 @@ pub use cancel::Cancel;
 pub use clock::Clock;
 pub use error::AgentError;
 pub use folder_agent::{FolderAgent, OpenError};
+pub use grant::Grant;
 pub use history::HistoryLimits;
 pub use hook::{Backstop, CallAsked, DetectFuture, Hook, RanFuture, RulingFuture, TurnSeen};
 pub use progress::{Listener, Progress};

@@ -7,15 +7,17 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
+use gesta_run::json::Object;
 use gesta_run::{
-    Answer, Attempt, CallId, Delta, Effect, HookError, Message, Met, Phase, Run, ToolEffect, Want, WantId,
+    Answer, Attempt, CallId, CallState, Delta, Effect, HookError, Message, Met, Phase, Run, ToolEffect, Want, WantId,
 };
+use serde_json::Value;
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::task::JoinHandle;
 use tracing::{Instrument, Span};
 
 use crate::agent::Parts;
-use crate::hook::{CallAsked, TurnSeen};
+use crate::hook::{CallAsked, Hook, TurnSeen};
 use crate::model_call;
 use crate::progress::Listener;
 use crate::tool::{Scope, ToolBody};
@@ -52,6 +54,8 @@ impl Stage<'_> {
             Effect::Offer => ready(id, Met::Offered { added: Vec::new() }),
             Effect::Decide(call) => self.decide(id, call),
             Effect::RunTool(call) => self.run_tool(id, call),
+            Effect::DecideGrant(call, n) => self.decide_grant(id, call, *n),
+            Effect::RunGrant(call, n) => self.run_grant(id, call, *n),
             Effect::Detect(backstop) => self.detect(id, *backstop),
             Effect::RunBackstop(backstop) => self.run_backstop(id, *backstop),
             // Whoever asked takes the result directly: that is the delivery.
@@ -76,11 +80,35 @@ impl Stage<'_> {
             return ready(id, Met::Decided(Ok(gesta_run::Decision::run())));
         };
         let scope = self.scope(&call.id);
-        let asked = CallAsked {
-            id: call.id.clone(),
-            name: call.name.clone(),
-            arguments: call.model_arguments.clone(),
-            raw_arguments: call.raw_arguments.clone(),
+        let asked = self.asked(scope, call, &call.name, &call.model_arguments, call.raw_arguments.clone());
+        self.put_to_hook(id, hook, asked)
+    }
+
+    /// A grant is put to the same hook as `Library.function`, with its arguments by name.
+    fn decide_grant(&self, id: WantId, call: &CallId, n: u32) -> Performing {
+        let (Some(hook), Some(state), Some(grant)) =
+            (self.parts.hook.clone(), self.run.call(call), self.run.grant(call, n))
+        else {
+            return ready(id, Met::Decided(Ok(gesta_run::Decision::run())));
+        };
+        let raw = Value::Object(grant.asked.clone()).to_string();
+        let asked = self.asked(self.scope_of_grant(call, n), state, &grant.name, &grant.asked, raw);
+        self.put_to_hook(id, hook, asked)
+    }
+
+    fn asked(
+        &self,
+        scope: Scope,
+        call: &CallState,
+        name: &str,
+        arguments: &Object,
+        raw_arguments: String,
+    ) -> CallAsked {
+        CallAsked {
+            id: scope.call,
+            name: name.to_owned(),
+            arguments: arguments.clone(),
+            raw_arguments,
             trip: call.trip,
             index: call.index,
             batch_size: self.run.batch_size(),
@@ -88,7 +116,10 @@ impl Stage<'_> {
             conversation: scope.conversation,
             contact: scope.contact,
             resumed: self.resumed,
-        };
+        }
+    }
+
+    fn put_to_hook(&self, id: WantId, hook: Arc<dyn Hook>, asked: CallAsked) -> Performing {
         let limit = if self.run.plan().spec.live { HOOK_LIMIT_LIVE } else { HOOK_LIMIT };
         let limited = Limited::spawn(limit, async move { hook.decide(asked).await });
         met(id, async move {
@@ -96,6 +127,30 @@ impl Stage<'_> {
                 Ok(ruling) => ruling,
                 Err(why) => Err(HookError(format!("the hook {why}"))),
             })
+        })
+    }
+
+    /// Of a grant: its tool's call and which of that call.
+    fn scope_of_grant(&self, call: &CallId, n: u32) -> Scope {
+        Scope { call: CallId::new(format!("{call}/{n}")), ..self.scope(call) }
+    }
+
+    fn run_grant(&self, id: WantId, call: &CallId, n: u32) -> Performing {
+        let Some(grant) = self.run.grant(call, n) else { return ready(id, Met::Answered(Answer::Unknown)) };
+        let limit_ms =
+            self.run.plan().grant(&grant.name).map_or(gesta_run::grant::TIME_LIMIT_MS, |it| it.time_limit_ms);
+        let Some(body) = self.parts.grants.get(&grant.name).cloned() else {
+            let text = format!("grant {} is not available", grant.name);
+            return ready(id, Met::Answered(Answer::Error(text)));
+        };
+        let name = grant.name.clone();
+        let span = crate::trace::tool_span(&name, call);
+        let running = run_body(body, grant.arguments.clone(), self.scope_of_grant(call, n), limit_ms, span);
+        met(id, async move {
+            Met::Answered(running.await.unwrap_or_else(|| {
+                tracing::error!(grant = %name, "a grant panicked");
+                Answer::Error("the grant failed inside (it panicked)".to_owned())
+            }))
         })
     }
 
@@ -197,7 +252,7 @@ fn met(want: WantId, answer: impl Future<Output = Met> + Send + 'static) -> Perf
 /// Runs a body in a task of its own, so that one that blocks its thread or panics hurts nobody else. None: it panicked.
 async fn run_body(
     body: Arc<dyn ToolBody>,
-    arguments: gesta_run::json::Object,
+    arguments: Object,
     scope: Scope,
     limit_ms: u64,
     span: Span,

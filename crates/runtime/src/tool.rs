@@ -76,12 +76,25 @@ impl Tool {
         E: std::fmt::Display,
         Fut: Future<Output = Result<R, E>> + Send + 'static,
     {
+        let (parameters, body) = Self::typed(body);
+        Self::with_body(ToolSpec::new(name, description, parameters), body)
+    }
+
+    /// The schema of a typed function's arguments, and the function as a body.
+    pub(crate) fn typed<A, R, E, Fut>(
+        body: impl Fn(A, Scope) -> Fut + Send + Sync + 'static,
+    ) -> (Value, impl ToolBody + 'static)
+    where
+        A: DeserializeOwned + JsonSchema + Send,
+        R: Serialize,
+        E: std::fmt::Display,
+        Fut: Future<Output = Result<R, E>> + Send + 'static,
+    {
         let schema = schemars::generate::SchemaSettings::draft2020_12()
             .with(|settings| settings.inline_subschemas = true)
             .into_generator()
             .into_root_schema_for::<A>();
-        let spec = ToolSpec::new(name, description, parameters(schema.to_value()));
-        Self::with_body(spec, move |arguments: Object, scope: Scope| -> AnswerFuture {
+        let body = move |arguments: Object, scope: Scope| -> AnswerFuture {
             match serde_json::from_value::<A>(Value::Object(arguments)) {
                 Ok(arguments) => {
                     let running = body(arguments, scope);
@@ -89,7 +102,8 @@ impl Tool {
                 }
                 Err(why) => Box::pin(std::future::ready(Answer::Error(format!("the arguments do not fit: {why}")))),
             }
-        })
+        };
+        (parameters(schema.to_value()), body)
     }
 
     /// A tool whose schema is written by hand.

@@ -12,6 +12,7 @@ use gesta_run::want::{Effect, Want};
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::grants;
 use crate::text::write_word;
 use crate::world_print::said;
 
@@ -24,6 +25,12 @@ pub(crate) fn event(event: &Event, plan: &Plan) -> Vec<String> {
         EventKind::Answered { call, end, .. } => closed(call, end).into_iter().collect(),
         EventKind::Decided { call, ruling: Err(why) } => {
             vec![said(&format!("has no decision about {}:", write_word(call.as_str())), why)]
+        }
+        EventKind::GrantAnswered { call, n, end, .. } => {
+            closed(&grants::id(call, *n).as_str().into(), end).into_iter().collect()
+        }
+        EventKind::GrantDecided { call, n, ruling: Err(why) } => {
+            vec![said(&format!("has no decision about {}:", write_word(&grants::id(call, *n))), why)]
         }
         EventKind::Staged { call, .. } => vec![format!("stages {}", write_word(call.as_str()))],
         EventKind::Discarded { call, reason } => {
@@ -82,6 +89,8 @@ pub(crate) fn want(want: &Want, run: &Run, plan: &Plan) -> Vec<String> {
         Effect::CallModel => "asks the model".to_owned(),
         Effect::Decide(call) => format!("asks whether {} may run", write_word(call.as_str())),
         Effect::RunTool(call) => format!("runs {}", named(run, call)),
+        Effect::DecideGrant(call, n) => format!("asks whether {} may run", grants::named(run, call, *n)),
+        Effect::RunGrant(call, n) => format!("runs grant {}", grants::named(run, call, *n)),
         Effect::Detect(at) => format!("asks whether backstop {} is wanted", name_of(plan, *at)),
         Effect::RunBackstop(at) => format!("runs backstop {}", name_of(plan, *at)),
         Effect::Hold(call) => held(run, call),

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use gesta_run::Run;
 use gesta_run::call::{Answer, CallEnd, CallStatus};
+use gesta_run::decision::Decision;
 use gesta_run::event::{Event, EventKind};
 use gesta_run::id::CallId;
 use gesta_run::json::canonical;
@@ -18,7 +19,7 @@ use crate::play::{LINE_MS, START};
 use crate::scene::Scene;
 use crate::stage::{Stage, now_text};
 use crate::world::{Backstop, Clock, Item, Outside, PersonAnswer, Policy, UserLine, World};
-use crate::{inputs, plan_print, world_print};
+use crate::{grants, inputs, plan_print, world_print};
 
 /// Writes the scene of one run's log. Played, it gives the same events, also the same times. What an author's functions
 /// did is not told: a log says only what they answered. An event that no line can bring about is left as a comment.
@@ -120,14 +121,17 @@ impl<'a> Teller<'a> {
             EventKind::Offered { added, .. } => vec![World::Offer(added.clone())],
             EventKind::Replied { reply, .. } => vec![World::Model(ModelAnswer::of(Ok(written(reply))))],
             EventKind::ModelFailed { fault, .. } => vec![World::Model(ModelAnswer::of(Err(fault.clone())))],
-            EventKind::Decided { call, ruling } => {
-                let says = match ruling {
-                    Ok(decision) => Policy::Wire(serde_json::to_value(decision).unwrap_or_default()),
-                    Err(why) => Policy::Fails(why.clone()),
-                };
-                vec![World::Policy { call: call.to_string(), says }]
-            }
+            EventKind::Decided { call, ruling } => vec![World::Policy { call: call.to_string(), says: policy(ruling) }],
             EventKind::Answered { call, end, .. } => tool(call, end),
+            EventKind::GrantAsked { call, grant, arguments, .. } => {
+                vec![World::Document { call: call.to_string(), grant: grant.clone(), arguments: arguments.clone() }]
+            }
+            EventKind::GrantDecided { call, n, ruling } => {
+                vec![World::Policy { call: grants::id(call, *n), says: policy(ruling) }]
+            }
+            EventKind::GrantAnswered { call, n, end, .. } => {
+                vec![World::Grant { id: grants::id(call, *n), answer: grants::answer_of(end) }]
+            }
             EventKind::HoldAnswered { now, .. } => self.person(&unusual(now)),
             EventKind::Detected { backstop, wanted, error, .. } => {
                 let says = match (error, wanted) {
@@ -186,6 +190,13 @@ fn written(reply: &Reply) -> Reply {
         _ => block.clone(),
     });
     Reply { blocks: blocks.collect(), ..reply.clone() }
+}
+
+fn policy(ruling: &Result<Decision, String>) -> Policy {
+    match ruling {
+        Ok(decision) => Policy::Wire(serde_json::to_value(decision).unwrap_or_default()),
+        Err(why) => Policy::Fails(why.clone()),
+    }
 }
 
 /// What a tool may have said for its call to end like this.

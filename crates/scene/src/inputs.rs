@@ -2,9 +2,10 @@
 
 use gesta_run::decision::{Decision, HookError};
 use gesta_run::hold::{Binding, HoldAnswer};
-use gesta_run::id::{CallId, WantKind};
+use gesta_run::id::{CallId, WantId, WantKind};
 use gesta_run::input::{InputKind, Met, Ran};
 
+use crate::grants;
 use crate::stage::Stage;
 use crate::world::{Backstop, BindingPart, Outside, PersonAnswer, Policy, World};
 
@@ -12,6 +13,7 @@ use crate::world::{Backstop, BindingPart, Outside, PersonAnswer, Policy, World};
 pub(crate) fn of(stage: &Stage, line: &World) -> Result<(usize, InputKind), String> {
     let last = stage.last_track().ok_or("nothing has been said yet")?;
     let of_call = |call: &str| stage.track_of(&call.into()).unwrap_or(last);
+    let of_grant_or_call = |id: &str| of_call(grants::parse_id(id).map_or(id, |(call, _)| call));
     let met = |track: usize, kind: WantKind, subject: Option<&str>, met: Met| {
         (track, InputKind::Met { want: stage.want(track, kind, subject), met })
     };
@@ -24,7 +26,31 @@ pub(crate) fn of(stage: &Stage, line: &World) -> Result<(usize, InputKind), Stri
             met(last, WantKind::Model, None, reply)
         }
         World::Offer(added) => met(last, WantKind::Offer, None, Met::Offered { added: added.clone() }),
-        World::Policy { call, says } => met(of_call(call), WantKind::Decide, Some(call), Met::Decided(ruling(says))),
+        World::Policy { call, says } => {
+            let track = of_grant_or_call(call);
+            let wants = |kind, subject: &str| stage.wants(track, kind, Some(subject));
+            match grants::kind_of(wants, call, WantKind::Decide, WantKind::DecideGrant) {
+                WantKind::DecideGrant => (
+                    track,
+                    InputKind::Met {
+                        want: want_of_grant(WantKind::DecideGrant, call),
+                        met: Met::Decided(ruling(says)),
+                    },
+                ),
+                kind => met(track, kind, Some(call), Met::Decided(ruling(says))),
+            }
+        }
+        World::Document { call, grant, arguments } => {
+            let track = of_call(call);
+            let asked =
+                stage.run(track).and_then(|run| run.call(&call.as_str().into())).map_or(0, |it| it.grants().len());
+            let n = u32::try_from(asked).unwrap_or(u32::MAX);
+            met(track, WantKind::Run, Some(call), Met::Asked { n, grant: grant.clone(), arguments: arguments.clone() })
+        }
+        World::Grant { id, answer } => {
+            let want = want_of_grant(WantKind::Grant, id);
+            (of_grant_or_call(id), InputKind::Met { want, met: Met::Answered(answer.clone()) })
+        }
         World::Tool { call, answer } => met(of_call(call), WantKind::Run, Some(call), Met::Answered(answer.clone())),
         World::Backstop { name, says } => {
             let (kind, says) = backstop(says);
@@ -45,6 +71,12 @@ pub(crate) fn of(stage: &Stage, line: &World) -> Result<(usize, InputKind), Stri
         World::Outside(what) => (last, outside(stage, what)?),
         World::User(_) | World::Clock(_) | World::Show(_) => return Err("this line tells a run nothing".to_owned()),
     })
+}
+
+/// The want that is about this grant call, whether the run has it or not.
+fn want_of_grant(kind: WantKind, id: &str) -> WantId {
+    let (call, n) = grants::parse_id(id).unwrap_or((id, 0));
+    WantId { kind, subject: Some(call.into()), trip: 0, attempt: n }
 }
 
 fn ruling(says: &Policy) -> Result<Decision, HookError> {

@@ -17,6 +17,7 @@ mod did;
 pub mod error;
 mod from_log;
 mod functions;
+mod grants;
 mod inputs;
 mod patterns;
 mod plan_print;

@@ -9,13 +9,14 @@ use serde_json::Value;
 
 use crate::text::{write_text, write_word};
 use crate::world_print::{duration, said};
-use crate::{patterns, plan_read};
+use crate::{grants, patterns, plan_read};
 
 /// The clauses of a plan, one a line, each with `plan: ` in front.
 pub(crate) fn plan(spec: &PlanSpec) -> Vec<String> {
     let mut clauses = Vec::new();
     names(spec, &mut clauses);
     clauses.extend(spec.tools.iter().map(|it| format!("tool {}", tool(it))));
+    clauses.extend(spec.grants.iter().map(grants::print));
     clauses.push("no other tools".to_owned());
     if let Some(act) = &spec.contract.act_when_asked {
         act_when_asked(act, &mut clauses);
@@ -75,6 +76,9 @@ pub(crate) fn tool(tool: &ToolSpec) -> String {
     if tool.silent {
         out.push_str(", silent");
     }
+    if tool.document {
+        out.push_str(", in the document");
+    }
     if tool.time_limit_ms != TIME_LIMIT_MS {
         out.push_str(&format!(",{}", within(tool.time_limit_ms)));
     }
@@ -124,6 +128,7 @@ fn limits(limits: &Limits, clauses: &mut Vec<String>) {
         ("actions", limits.actions_max as usize, usual.actions_max as usize),
         ("result bytes", limits.result_bytes_max, usual.result_bytes_max),
         ("input bytes", limits.input_bytes_max, usual.input_bytes_max),
+        ("grants of a call", limits.grants_max as usize, usual.grants_max as usize),
         ("error bytes", limits.error_bytes_max, usual.error_bytes_max),
     ];
     let changed = counts.iter().filter(|(_, now, usual)| now != usual);

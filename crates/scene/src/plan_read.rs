@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use crate::error::{ReadError, ReadReason};
 use crate::functions::{FunctionSpec, Verdict};
+use crate::grants;
 use crate::patterns;
 use crate::text::Cursor;
 use crate::world_read::{count, duration_ms};
@@ -30,8 +31,10 @@ pub(crate) struct PlanClauses {
 }
 
 /// How each clause begins.
-pub(crate) const CLAUSES: [&str; 43] = [
+pub(crate) const CLAUSES: [&str; 45] = [
     "tool",
+    "grant",
+    "grants of a call at most",
     "no other tools",
     "on",
     "prompts to act at most",
@@ -110,6 +113,10 @@ impl PlanClauses {
             self.spec.tools_change = true;
         } else if line.eat("tool") {
             self.spec.tools.push(tool(line)?);
+        } else if line.eat("grants of a call at most") {
+            self.spec.limits.grants_max = count(line)?;
+        } else if line.eat("grant") {
+            self.spec.grants.push(grants::read(line)?);
         } else if line.eat("no other tools") {
             self.no_other_tools = true;
         } else {
@@ -365,6 +372,8 @@ fn tool_option(line: &mut Cursor<'_>, tool: &mut ToolSpec) -> Read<()> {
         tool.needs_approval = true;
     } else if line.eat("silent") {
         tool.silent = true;
+    } else if line.eat("in the document") {
+        tool.document = true;
     } else if line.eat("approval only") {
         tool.accepts = Accepts::ApprovalOnly;
     } else if line.eat("external") {
@@ -380,6 +389,7 @@ fn tool_option(line: &mut Cursor<'_>, tool: &mut ToolSpec) -> Read<()> {
             "staged",
             "needs approval",
             "silent",
+            "in the document",
             "approval only",
             "external",
             "within",
@@ -392,7 +402,7 @@ fn tool_option(line: &mut Cursor<'_>, tool: &mut ToolSpec) -> Read<()> {
 
 /// Takes a schema: a whole JSON schema of an object, or the short form, which names each argument's type
 /// (`{"day":"string","note":"string?","size":["s","m"]}`; with `?` it may be left out).
-fn schema(line: &mut Cursor<'_>) -> Read<Value> {
+pub(crate) fn schema(line: &mut Cursor<'_>) -> Read<Value> {
     let value = line.json()?;
     let Value::Object(object) = value else { return Err(line.expected("a JSON object")) };
     let whole = ["type", "properties", "$schema", "additionalProperties", "anyOf", "$ref"];

@@ -28,7 +28,8 @@ pub(crate) fn lines(run: &Run, log: &[Event], what: Show) -> Vec<String> {
 }
 
 const HOLD: [&str; 9] = ["id", "kind", "name", "arguments", "reason", "accepts", "state", "expires_at", "trip"];
-const CALL: [&str; 8] = ["id", "name", "arguments", "arguments_by", "status", "result", "is_error", "recovered"];
+const CALL: [&str; 9] =
+    ["id", "name", "arguments", "arguments_by", "status", "result", "is_error", "recovered", "grants"];
 const INTERVENTION: [&str; 10] =
     ["trip", "kind", "phase", "name", "tools", "reason", "outcome", "skipped", "attempt", "limit"];
 const USAGE: [&str; 6] = ["input", "output", "total", "cached", "reasoning", "cache_write"];

@@ -127,6 +127,16 @@ pub const WORLD: Group = Group {
         e("tool: ID error TEXT", "tool: c1 error the box is locked", "its body fails"),
         e("tool: ID times out", "tool: c1 times out", "its time limit passes"),
         e("tool: ID unknown", "tool: c1 unknown", "it began, and nobody knows what came of it"),
+        e(
+            "document: ID asks GRANT [JSON]",
+            r#"document: c1 asks App.refund {"amount":7}"#,
+            "the running call of a document's tool calls a grant, with its arguments by name",
+        ),
+        e(
+            "grant: ID/N ok [JSON]",
+            r#"grant: c1/0 ok {"paid":7}"#,
+            "a grant answers; `error TEXT`, `times out` and `unknown` as with a tool. `policy: ID/N …` decides on it",
+        ),
         e("backstop: NAME wanted", "backstop: note wanted", "its `detect` says yes"),
         e("backstop: NAME not wanted", "backstop: note not wanted", "its `detect` says no"),
         e("backstop: NAME cannot tell [WHY]", "backstop: note cannot tell no connection", "its `detect` fails"),
@@ -204,8 +214,14 @@ pub const PLAN: Group = Group {
         e(
             "plan: tool NAME [SCHEMA][, OPTION …][: DESCRIPTION]",
             "plan: tool move {\"day\":\"string\",\"note\":\"string?\"}, reads only, within 5 s: Moves a visit",
-            "a tool. The short schema names each argument's type (`?`: may be left out; a list: one of these); without one it takes anything. Options: `reads only`, `once`, `staged`, `needs approval`, `silent`, `approval only`, `external`, `within N UNIT`, `refuses by PATTERN`",
+            "a tool. The short schema names each argument's type (`?`: may be left out; a list: one of these); without one it takes anything. Options: `reads only`, `once`, `staged`, `needs approval`, `silent`, `approval only`, `external`, `in the document`, `within N UNIT`, `refuses by PATTERN`",
         ),
+        e(
+            "plan: grant LIBRARY.NAME(PARAMETER, …) [SCHEMA][, OPTION …]",
+            "plan: grant App.refund(order, amount) {\"amount\":\"number\"}, once, within 5 s",
+            "what the host lends to the document's tools, its parameters in order. Options: `reads only`, `once`, `staged`, `within N UNIT`",
+        ),
+        e("plan: grants of a call at most N", "plan: grants of a call at most 3", "grants that one call may use"),
         e(
             "plan: no other tools",
             "plan: no other tools",
@@ -315,6 +331,8 @@ pub const DID: Group = Group {
         e("asks which tools there are", "", "the list of tools is read anew"),
         e("asks whether ID may run", "", "the hook is asked"),
         e("runs ID TOOL ARGUMENTS", "", "a tool's body is run with these arguments"),
+        e("asks whether ID/N GRANT ARGUMENTS may run", "", "the hook is asked about a grant"),
+        e("runs grant ID/N GRANT ARGUMENTS", "", "a grant is run with these arguments"),
         e("closes ID as STATUS: TEXT", "", "a call ended without completing, and what the model reads"),
         e("has no decision about ID: WHY", "", "the hook failed or answered nonsense"),
         e("holds ID TOOL ARGUMENTS", "", "a call waits for someone; `the action` where an action does"),

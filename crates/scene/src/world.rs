@@ -3,6 +3,7 @@
 use gesta_run::call::Answer;
 use gesta_run::hold::HoldReply;
 use gesta_run::input::Attempt;
+use gesta_run::json::Object;
 use gesta_run::message::Part;
 use gesta_run::tool::ToolSpec;
 use serde_json::Value;
@@ -28,12 +29,40 @@ pub(crate) enum World {
     User(UserLine),
     Model(ModelAnswer),
     Offer(Vec<ToolSpec>),
-    Policy { call: String, says: Policy },
-    Tool { call: String, answer: Answer },
-    Backstop { name: String, says: Backstop },
-    Person { answers: Vec<PersonAnswer>, now: Option<String> },
-    Client { path: String },
-    Action { call: String, attempt: Attempt },
+    Policy {
+        call: String,
+        says: Policy,
+    },
+    Tool {
+        call: String,
+        answer: Answer,
+    },
+    /// A document's running call asks for a grant.
+    Document {
+        call: String,
+        grant: String,
+        arguments: Object,
+    },
+    /// A grant answers; the id is its tool's call and which of that call.
+    Grant {
+        id: String,
+        answer: Answer,
+    },
+    Backstop {
+        name: String,
+        says: Backstop,
+    },
+    Person {
+        answers: Vec<PersonAnswer>,
+        now: Option<String>,
+    },
+    Client {
+        path: String,
+    },
+    Action {
+        call: String,
+        attempt: Attempt,
+    },
     Outside(Outside),
     Clock(Clock),
     Show(Show),

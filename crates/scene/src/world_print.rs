@@ -8,11 +8,11 @@ use gesta_run::message::{Part, Source};
 use gesta_run::tool::ToolSpec;
 use serde_json::Value;
 
-use crate::plan_print;
 use crate::scene::TEXT_INDENT;
 use crate::text::{write_text, write_word};
 use crate::world::{Backstop, Clock, Item, Outside, PersonAnswer, Policy, UserLine, World};
 use crate::world_read::{PARTS, SHOWN};
+use crate::{grants, plan_print};
 
 /// One item, without the line end behind it.
 pub(crate) fn item(item: &Item) -> String {
@@ -42,6 +42,8 @@ fn world(line: &World) -> String {
         World::Offer(added) => offer(added),
         World::Policy { call, says } => policy(&format!("policy: {}", write_word(call)), says),
         World::Tool { call, answer } => tool(&format!("tool: {}", write_word(call)), answer),
+        World::Document { call, grant, arguments } => grants::print_asked(call, grant, arguments),
+        World::Grant { id, answer } => tool(&format!("grant: {}", write_word(id)), answer),
         World::Backstop { name, says } => backstop(&format!("backstop: {}", write_word(name)), says),
         World::Person { answers, now } => {
             let now = now.iter().map(|now| said("now:", now));

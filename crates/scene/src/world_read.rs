@@ -9,14 +9,14 @@ use serde_json::{Value, json};
 
 use crate::answer::{self, one_of};
 use crate::error::ReadError;
-use crate::plan_read;
 use crate::text::Cursor;
 use crate::world::{Backstop, BindingPart, Clock, Outside, PersonAnswer, Policy, Show, UserLine, World};
+use crate::{grants, plan_read};
 
 type Read<T> = Result<T, ReadError>;
 
 /// The words that begin a line at the margin.
-pub(crate) const WORDS: [&str; 15] = [
+pub(crate) const WORDS: [&str; 17] = [
     "plan:",
     "user:",
     "model:",
@@ -24,6 +24,8 @@ pub(crate) const WORDS: [&str; 15] = [
     "offer:",
     "policy:",
     "tool:",
+    "document:",
+    "grant:",
     "backstop:",
     "person:",
     "client:",
@@ -52,6 +54,12 @@ pub(crate) fn read(word: &str, pieces: Vec<Cursor<'_>>) -> Read<World> {
         "world" => return outside(pieces).map(World::Outside),
         "policy" => World::Policy { call: one.word("the id of a call")?, says: policy(&mut one)? },
         "tool" => World::Tool { call: one.word("the id of a call")?, answer: tool(&mut one)? },
+        "document" => {
+            let call = one.word("the id of a call")?;
+            let (grant, arguments) = grants::asked(&mut one)?;
+            World::Document { call, grant, arguments }
+        }
+        "grant" => World::Grant { id: one.word("the id of a grant call")?, answer: tool(&mut one)? },
         "client" => client(&mut one)?,
         "action" => World::Action { call: one.word("the id of a call")?, attempt: attempt(&mut one)? },
         "clock" => World::Clock(clock(&mut one)?),

@@ -137,6 +137,11 @@ fn bytes_at_most(value: &Value) -> usize {
     }
 }
 
+/// Whether the JSON of a value has more bytes than this.
+pub(crate) fn is_longer(value: &Value, bytes_max: usize) -> bool {
+    bytes_at_most(value) > bytes_max && value.to_string().len() > bytes_max
+}
+
 fn cut_result(value: Value, bytes_max: usize) -> Value {
     let text = match &value {
         Value::String(text) if text.len() <= bytes_max => return value,

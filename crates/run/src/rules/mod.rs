@@ -5,6 +5,7 @@ pub(crate) mod actions;
 pub(crate) mod backstop;
 pub(crate) mod budget;
 pub(crate) mod classify;
+pub(crate) mod grants;
 pub(crate) mod leaked;
 pub(crate) mod output;
 pub(crate) mod refusal;

@@ -71,6 +71,7 @@ fn as_call(call: &CallBlock, id: &CallId, trip: u32, index: usize, arguments: Op
         expires_at: None,
         held: false,
         approved: None,
+        grants: Vec::new(),
     }
 }
 

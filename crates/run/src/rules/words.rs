@@ -32,6 +32,9 @@ pub(crate) fn synthetic(status: CallStatus) -> &'static str {
     }
 }
 
+/// The reason of a call or grant that is denied because its hook failed.
+pub(crate) const POLICY_UNDECIDED: &str = "the policy could not decide on this call";
+
 pub(crate) fn too_many_calls(max: u32) -> String {
     format!("This call was not run: one answer may hold at most {max} calls.")
 }

@@ -8,7 +8,7 @@ use gesta_run::{
     InterventionOutcome, OnHookError, OnUndecided, Outcome, Phase, Plan, Reply, Run, Timestamp, ToolEffect, ToolSpec,
 };
 
-use super::sent;
+use super::{grants, sent};
 
 /// How far a call has come, as the log tells it.
 #[derive(Debug, Clone, Default)]
@@ -25,6 +25,10 @@ struct Call {
     edit_is_open: bool,
     handed_in: bool,
     staged: bool,
+    /// Of each grant it asked for: whether it does more than read.
+    grants: Vec<bool>,
+    /// A grant with effects has begun.
+    touched: bool,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -73,6 +77,7 @@ pub fn check(plan: &Arc<Plan>, log: &[Event]) -> Vec<String> {
         ledger.of_action(plan, &event.what);
         ledger.of_contract(plan, &event.what);
     }
+    ledger.faults.extend(grants::check(plan, log));
     let run = Run::replay(plan.clone(), log);
     if let Some(fault) = sent::refused(run.transcript()) {
         ledger.fault(format!("the transcript cannot be sent: {fault}"));
@@ -116,6 +121,7 @@ impl Ledger {
         let closing = matches!(
             what,
             EventKind::Answered { .. }
+                | EventKind::GrantAnswered { .. }
                 | EventKind::TripEnded { .. }
                 | EventKind::Ended { .. }
                 | EventKind::Intervened(_)
@@ -220,6 +226,7 @@ impl Ledger {
         if *what == EventKind::Recovered {
             self.recovered(plan);
         }
+        self.of_grant(plan, what);
         let Some(id) = call_of(what) else { return };
         if self.actions.contains_key(&id) && !matches!(what, EventKind::Staged { .. }) {
             return;
@@ -232,6 +239,20 @@ impl Ledger {
         self.must(ended_before == 0, || format!("{id} had ended: {what:?}"));
         self.must(call.ends <= 1, || format!("{id} ends twice"));
         self.calls.insert(id, call);
+    }
+
+    fn of_grant(&mut self, plan: &Plan, what: &EventKind) {
+        match what {
+            EventKind::GrantAsked { call, grant, .. } => {
+                let effects = plan.grant(grant).is_some_and(|it| it.effect == ToolEffect::Once);
+                self.calls.entry(call.clone()).or_default().grants.push(effects);
+            }
+            EventKind::GrantStarted { call, n } => {
+                let call = self.calls.entry(call.clone()).or_default();
+                call.touched |= call.grants.get(*n as usize).copied().unwrap_or(true);
+            }
+            _ => {}
+        }
     }
 
     fn step_call(&mut self, plan: &Plan, id: &CallId, call: &mut Call, what: &EventKind) {
@@ -322,6 +343,10 @@ impl Ledger {
     /// What had begun and was not answered has an unknown outcome.
     fn recovered(&mut self, plan: &Plan) {
         for call in self.calls.values_mut().filter(|it| it.started && it.ends == 0) {
+            if call.tool.as_ref().is_some_and(|it| it.document) && !call.touched {
+                call.grants.clear();
+                continue;
+            }
             let once = call.tool.as_ref().is_none_or(|it| it.effect == ToolEffect::Once);
             if once && call.approved && plan.spec.on_undecided == OnUndecided::Ask {
                 call.undecided = true;

@@ -3,11 +3,12 @@
 use fastrand::Rng;
 use gesta_run::{
     Accepts, ActWhenAsked, Answer, BackstopSpec, Block, BlockKind, ContractSpec, Decision, Fault, FaultKind, Finish,
-    HoldReply, HookError, Limits, OnHookError, OnMessageWhileParked, OnToolRefusal, OnUndecided, PatternSpec, Phase,
-    PlanSpec, Prices, Ran, RefusalPreset, Reply, Require, Ruling, ToolEffect, ToolSpec, Usage,
+    GrantSpec, HoldReply, HookError, Limits, Met, OnHookError, OnMessageWhileParked, OnToolRefusal, OnUndecided,
+    PatternSpec, Phase, PlanSpec, Prices, Ran, RefusalPreset, Reply, Require, Ruling, ToolEffect, ToolSpec, Usage,
 };
 use serde_json::{Value, json};
 
+pub const GRANTS: [&str; 2] = ["pay", "read"];
 pub const TOOLS: [&str; 5] = ["refund", "look", "tag", "note", "book"];
 
 pub fn one_in(dice: &mut Rng, n: u32) -> bool {
@@ -28,10 +29,32 @@ fn tool(dice: &mut Rng, name: &str) -> ToolSpec {
         _ => ToolEffect::Once,
     };
     tool.needs_approval = tool.effect == ToolEffect::Staged && one_in(dice, 3);
+    tool.document = tool.effect == ToolEffect::Once && one_in(dice, 2);
     tool.silent = one_in(dice, 6);
     tool.accepts = [Accepts::Any, Accepts::Any, Accepts::ApprovalOnly, Accepts::External][dice.usize(0..4)];
     tool.refusal = some(dice, 4, |_| PatternSpec::Substring("sorry".to_owned()));
     tool
+}
+
+fn grants(dice: &mut Rng) -> Vec<GrantSpec> {
+    let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});
+    let effects = [ToolEffect::Once, ToolEffect::ReadsOnly];
+    let names = GRANTS[..dice.usize(0..=GRANTS.len())].iter();
+    names
+        .map(|name| GrantSpec {
+            parameters: schema.clone(),
+            effect: effects[dice.usize(0..2)],
+            ..GrantSpec::new("App", *name, ["n"])
+        })
+        .collect()
+}
+
+/// What a running call of a document asks for.
+pub fn asked(dice: &mut Rng, n: u32) -> Met {
+    let name = if one_in(dice, 6) { "none" } else { GRANTS[dice.usize(0..GRANTS.len())] };
+    let arguments = if one_in(dice, 4) { json!({}) } else { json!({"n": dice.u32(0..3)}) };
+    let arguments = arguments.as_object().cloned().unwrap_or_default();
+    Met::Asked { n, grant: format!("App.{name}"), arguments }
 }
 
 fn contract(dice: &mut Rng) -> ContractSpec {
@@ -76,11 +99,13 @@ pub fn plan(dice: &mut Rng) -> PlanSpec {
         tokens_max: some(dice, 6, |dice| dice.u64(50..400)),
         cost_usd_max: some(dice, 8, |_| 0.002),
         seconds_max: some(dice, 5, |dice| dice.u64(1..30)),
+        grants_max: dice.u32(1..4),
         prices: some(dice, 2, |_| Prices { input: 1.0, output: 2.0, cached: None }),
     };
     PlanSpec {
         agent: "dice".to_owned(),
         tools,
+        grants: grants(dice),
         tools_change: one_in(dice, 4),
         hook: !one_in(dice, 4),
         contract: if one_in(dice, 4) { ContractSpec::default() } else { contract(dice) },

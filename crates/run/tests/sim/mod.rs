@@ -4,6 +4,7 @@
 
 pub mod check;
 pub mod dice;
+pub mod grants;
 pub mod sent;
 pub mod world;
 

@@ -125,7 +125,12 @@ impl World {
             Effect::CallModel if dice::one_in(dice, 40) => Met::Failed(dice::fault(dice)),
             Effect::CallModel => Met::Replied(dice::reply(dice)),
             Effect::Decide(_) => Met::Decided(dice::ruling(dice)),
-            Effect::RunTool(_) => Met::Answered(dice::answer(dice)),
+            Effect::RunTool(call) => match self.run.call(call).and_then(asks) {
+                Some(n) if dice.bool() => dice::asked(dice, n),
+                _ => Met::Answered(dice::answer(dice)),
+            },
+            Effect::DecideGrant(..) => Met::Decided(dice::ruling(dice)),
+            Effect::RunGrant(..) => Met::Answered(dice::answer(dice)),
             Effect::Detect(_) if dice::one_in(dice, 6) => Met::Detected(Err("it fell over".to_owned())),
             Effect::Detect(_) => Met::Detected(Ok(dice.bool())),
             Effect::RunBackstop(_) => Met::Ran(dice::ran(dice)),
@@ -331,7 +336,12 @@ impl World {
         let once = match &want.effect {
             Effect::RunTool(call) => {
                 let tool = self.run.call(call).and_then(|it| it.tool.as_ref());
-                tool.is_none_or(|it| it.spec.effect == ToolEffect::Once)
+                // A document's call that has called no grant with effects may begin again.
+                tool.is_none_or(|it| it.spec.effect == ToolEffect::Once && !it.spec.document)
+            }
+            Effect::RunGrant(call, n) => {
+                let name = self.run.grant(call, *n).map(|it| it.name.clone()).unwrap_or_default();
+                self.run.plan().grant(&name).is_none_or(|it| it.effect == ToolEffect::Once)
             }
             Effect::Perform(_) | Effect::RunBackstop(_) => true,
             _ => false,
@@ -346,4 +356,11 @@ impl World {
     fn fault(&mut self, what: String) {
         self.faults.push(what);
     }
+}
+
+/// Which grant a document's call may ask for next, while none is under way.
+fn asks(call: &gesta_run::CallState) -> Option<u32> {
+    let document = call.tool.as_ref().is_some_and(|tool| tool.spec.document);
+    let idle = call.grants().iter().all(|grant| grant.end().is_some());
+    (document && idle).then(|| u32::try_from(call.grants().len()).unwrap_or(u32::MAX))
 }
