@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::block::Open;
 use crate::draft::Draft;
 use crate::fault::{cut_short, from_error, malformed};
+use crate::halves;
 use crate::loose::{Count, Text};
 
 #[derive(Deserialize)]
@@ -114,6 +115,8 @@ pub struct Stream {
 /// # Errors
 /// It is no answer of this protocol, or an error object in place of one.
 pub fn reply(body: &[u8], origin: &str, request: &[u8]) -> Result<Reply, Fault> {
+    let mended = halves::replaced(body);
+    let body = mended.as_deref().unwrap_or(body);
     let whole: Whole<'_> = serde_json::from_slice(body).map_err(|_| malformed("it is no message in JSON"))?;
     if let Some(error) = whole.error.filter(|error| !error.is_null()) {
         return Err(from_error(&json!({"error": error}), request));
@@ -161,12 +164,21 @@ impl Stream {
         if self.done || data.trim_ascii().is_empty() || data.trim_ascii() == b"[DONE]" {
             return Ok(());
         }
-        let event: Event<'_> = match serde_json::from_slice(data) {
-            Ok(event) => event,
-            Err(_) => {
-                return Err(Fault { usage: self.usage, ..malformed("an event of the stream is no JSON of its kind") });
+        if let Ok(event) = serde_json::from_slice(data) {
+            self.draft.marks(false);
+            return self.take(event, request);
+        }
+        let mended = halves::marked(data).unwrap_or_default();
+        match serde_json::from_slice(&mended) {
+            Ok(event) => {
+                self.draft.marks(true);
+                self.take(event, request)
             }
-        };
+            Err(_) => Err(Fault { usage: self.usage, ..malformed("an event of the stream is no JSON of its kind") }),
+        }
+    }
+
+    fn take(&mut self, event: Event<'_>, request: &[u8]) -> Result<(), Fault> {
         if let Some(error) = event.error.filter(|error| !error.is_null()) {
             return Err(Fault { usage: self.usage, ..from_error(&json!({"error": error}), request) });
         }
@@ -199,6 +211,7 @@ impl Stream {
                 while let Some(open) = self.open.pop() {
                     open.end(&mut self.draft, &self.origin, None);
                 }
+                self.draft.end_all();
                 self.done = true;
             }
             _ => {}
