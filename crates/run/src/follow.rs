@@ -2,7 +2,7 @@
 
 use crate::call::{CallEnd, CallStatus};
 use crate::event::EventKind;
-use crate::intervention::{InterventionKind, InterventionOutcome, Phase as Side};
+use crate::intervention::{InterventionKind, InterventionOutcome, Phase as Side, Skipped};
 use crate::outcome::Outcome;
 use crate::plan::Plan;
 use crate::rules::{act, actions, backstop, budget, classify, output, refusal};
@@ -131,12 +131,25 @@ fn close(
             }
             Some(EventKind::Answered { call: call.id.clone(), end: closing(call, outcome), duration_ms: 0 })
         }
-        Phase::Gate(gate) if outcome == Outcome::Cancelled => {
-            let skipped = cancelled_prompts(plan, state, gate, at, failures);
-            Some(skipped.unwrap_or_else(|| end(outcome, message)))
+        Phase::Before(watch) => {
+            let skipped = backstop::stopped(plan, state, watch, Side::Before, 0, at, skipped_for(outcome));
+            Some(skipped.map_or_else(|| end(outcome, message), EventKind::Intervened))
         }
-        _ => Some(end(outcome, message)),
+        Phase::Gate(gate) => {
+            let ran = backstop::stopped(plan, state, &gate.watch, Side::After, gate.trip, at, skipped_for(outcome));
+            let prompts = || match outcome {
+                Outcome::Cancelled => cancelled_prompts(plan, state, gate, at, failures),
+                _ => None,
+            };
+            Some(ran.map(EventKind::Intervened).or_else(prompts).unwrap_or_else(|| end(outcome, message)))
+        }
+        Phase::New | Phase::Ready | Phase::Final(..) | Phase::Ended => Some(end(outcome, message)),
     }
+}
+
+/// Why a prompt was not sent that was due when the run was stopped.
+fn skipped_for(outcome: Outcome) -> Skipped {
+    if outcome == Outcome::Cancelled { Skipped::Cancelled } else { Skipped::BudgetUsed }
 }
 
 fn cancelled_prompts(
@@ -149,7 +162,7 @@ fn cancelled_prompts(
     match prompts(plan, state, gate, at, false, failures)? {
         EventKind::Intervened(mut due) if due.outcome == InterventionOutcome::Sent => {
             due.outcome = InterventionOutcome::Skipped;
-            due.skipped = Some(crate::intervention::Skipped::Cancelled);
+            due.skipped = Some(Skipped::Cancelled);
             due.prompt = None;
             Some(EventKind::Intervened(due))
         }

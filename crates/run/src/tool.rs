@@ -162,6 +162,9 @@ impl Tool {
         if spec.parameters.get("type").is_some_and(|kind| kind != "object") || !spec.parameters.is_object() {
             return Err(schema_error("it must describe an object".to_owned()));
         }
+        if json::is_deeper(&spec.parameters, json::SCHEMA_DEPTH_MAX) {
+            return Err(schema_error(format!("it is nested more than {} levels deep", json::SCHEMA_DEPTH_MAX)));
+        }
         let validator = schema::compile(&spec.parameters).map_err(schema_error)?;
         let refusal = spec
             .refusal
