@@ -93,7 +93,9 @@ fn redirected(status: u16, headers: &HeaderMap) -> Fault {
             "the provider's address redirects to {target} (HTTP {status}), which is not followed; \
              see whether `base_url` lacks a path such as /v1 or should begin with https://"
         ),
-        None => format!("the provider's address answers with a redirect to nowhere (HTTP {status}); look at `base_url`"),
+        None => {
+            format!("the provider's address answers with a redirect to nowhere (HTTP {status}); look at `base_url`")
+        }
     };
     Fault { status: Some(status), ..fault(FaultKind::Config, message) }
 }

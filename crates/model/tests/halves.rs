@@ -139,7 +139,9 @@ fn arguments_are_mended_in_the_json_around_them_and_in_their_own_escapes() {
     for (text, expected) in CASES.into_iter().filter(|(text, _)| !text.contains('\\')) {
         let inner = [&[b'{', b'"', b'a', b'"', b':', b'"'].map(u16::from), &*units(text), &[b'"', b'}'].map(u16::from)];
         let arguments: Vec<u16> = inner.concat();
-        for (protocol, pieces) in PROTOCOLS.iter().flat_map(|it| cuts(&arguments).into_iter().map(move |cut| (*it, cut))) {
+        for (protocol, pieces) in
+            PROTOCOLS.iter().flat_map(|it| cuts(&arguments).into_iter().map(move |cut| (*it, cut)))
+        {
             let stream = streamed(protocol, &[], &pieces);
             assert_eq!(read(protocol, &stream).1, format!(r#"{{"a":"{expected}"}}"#), "{stream}");
         }

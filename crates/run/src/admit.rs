@@ -198,7 +198,7 @@ fn watch_ms(state: &State, at: Timestamp) -> u64 {
     match &state.phase {
         Phase::Before(watch) => at.since_ms(watch.since),
         Phase::Gate(gate) => at.since_ms(gate.watch.since),
-        _ => 0,
+        Phase::New | Phase::Ready | Phase::Batch(_) | Phase::Final(..) | Phase::Ended => 0,
     }
 }
 

@@ -23,7 +23,7 @@ pub(crate) fn follow(plan: &Plan, state: &State, at: Timestamp, failures: &mut F
     match &state.phase {
         Phase::New | Phase::Ended => return None,
         Phase::Final(outcome, message) => return Some(end(*outcome, message)),
-        _ => {}
+        Phase::Before(_) | Phase::Ready | Phase::Batch(_) | Phase::Gate(_) => {}
     }
     if !state.parked()
         && let Some(message) = budget::exceeded(plan, state, at)
@@ -137,11 +137,11 @@ fn close(
         }
         Phase::Gate(gate) => {
             let ran = backstop::stopped(plan, state, &gate.watch, Side::After, gate.trip, at, skipped_for(outcome));
-            let prompts = || match outcome {
-                Outcome::Cancelled => cancelled_prompts(plan, state, gate, at, failures),
-                _ => None,
+            let due = match ran {
+                None if outcome == Outcome::Cancelled => cancelled_prompts(plan, state, gate, at, failures),
+                ran => ran.map(EventKind::Intervened),
             };
-            Some(ran.map(EventKind::Intervened).or_else(prompts).unwrap_or_else(|| end(outcome, message)))
+            Some(due.unwrap_or_else(|| end(outcome, message)))
         }
         Phase::New | Phase::Ready | Phase::Final(..) | Phase::Ended => Some(end(outcome, message)),
     }
@@ -159,15 +159,13 @@ fn cancelled_prompts(
     at: Timestamp,
     failures: &mut Failures,
 ) -> Option<EventKind> {
-    match prompts(plan, state, gate, at, false, failures)? {
-        EventKind::Intervened(mut due) if due.outcome == InterventionOutcome::Sent => {
-            due.outcome = InterventionOutcome::Skipped;
-            due.skipped = Some(Skipped::Cancelled);
-            due.prompt = None;
-            Some(EventKind::Intervened(due))
-        }
-        other => Some(other),
+    let mut event = prompts(plan, state, gate, at, false, failures)?;
+    if let EventKind::Intervened(due) = &mut event
+        && due.outcome == InterventionOutcome::Sent
+    {
+        (due.outcome, due.skipped, due.prompt) = (InterventionOutcome::Skipped, Some(Skipped::Cancelled), None);
     }
+    Some(event)
 }
 
 fn closing(call: &CallState, outcome: Outcome) -> CallEnd {
@@ -177,6 +175,16 @@ fn closing(call: &CallState, outcome: Outcome) -> CallEnd {
         Outcome::Cancelled => CallStatus::Cancelled,
         Outcome::Superseded => CallStatus::Superseded,
         Outcome::Expired => CallStatus::Expired,
-        _ => CallStatus::NotRun,
+        Outcome::Completed
+        | Outcome::LengthLimit
+        | Outcome::StoppedByHook
+        | Outcome::MaxTrips
+        | Outcome::HookFailed
+        | Outcome::BudgetExceeded
+        | Outcome::Blocked
+        | Outcome::OutputInvalid
+        | Outcome::ModelFailed
+        | Outcome::StoreFailed
+        | Outcome::DeferUnsupported => CallStatus::NotRun,
     })
 }

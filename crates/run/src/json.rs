@@ -201,7 +201,7 @@ fn write_canonical(value: &Value, out: &mut Vec<u8>) {
             }
             out.push(b']');
         }
-        plain => {
+        plain @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_)) => {
             let _ = serde_json::to_writer(&mut *out, plain);
         }
     }
@@ -249,7 +249,8 @@ mod tests {
     }
 
     fn nested(levels: usize) -> Value {
-        (0..levels).fold(Value::Null, |inner, n| if n % 2 == 0 { Value::from(vec![inner]) } else { json!({"a": inner}) })
+        (0..levels)
+            .fold(Value::Null, |inner, n| if n % 2 == 0 { Value::from(vec![inner]) } else { json!({"a": inner}) })
     }
 
     #[test]

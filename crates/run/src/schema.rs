@@ -47,7 +47,7 @@ fn is_common(schema: &Value) -> bool {
             "anyOf" | "oneOf" | "allOf" => value.as_array().is_some_and(|list| list.iter().all(is_common)),
             word => WORDS.contains(&word),
         }),
-        _ => false,
+        Value::Null | Value::Number(_) | Value::String(_) | Value::Array(_) => false,
     }
 }
 
