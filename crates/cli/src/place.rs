@@ -9,6 +9,7 @@ use gesta_store::{FILE_NAME, Sqlite, Store, StoreOptions};
 use crate::commands::Globals;
 use crate::environment::Environment;
 use crate::exit::Failure;
+use crate::shell::quoted;
 
 /// An opened store, and the folder it lies in.
 pub(crate) struct Place {
@@ -31,7 +32,7 @@ impl Place {
         let elsewhere = named(globals, None)?.as_ref() != Some(&data);
         let of_agent = elsewhere && agent.is_some_and(|agent| agent.storage.data.is_some());
         let flag = globals.data.is_some() || of_agent;
-        let flag = if flag { format!(" --data {}", quoted(&data.display().to_string())) } else { String::new() };
+        let flag = if flag { format!(" --data {}", quoted(&data)) } else { String::new() };
         Ok(Self { data, flag, sqlite })
     }
 
@@ -47,16 +48,6 @@ impl Place {
             tokio::task::yield_now().await;
         }
         self.sqlite.close().await;
-    }
-}
-
-/// A word as a shell takes it.
-pub(crate) fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_alphanumeric() || "/._-+:@%=,".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', "'\\''"))
     }
 }
 
@@ -101,7 +92,7 @@ pub(crate) fn agent_folder(dir: &Path, environment: &Environment) -> Result<Fold
     Folder::load(dir, &|name| environment.get(name)).map_err(|why| {
         let mut failure = Failure::from(why);
         failure.message = format!("{} cannot be used", dir.display());
-        failure.help = format!("mend it, and look again with `gesta check {}`", dir.display());
+        failure.help = format!("mend it, and look again with `gesta check {}`", quoted(dir));
         failure
     })
 }
@@ -122,7 +113,7 @@ pub(crate) fn is_agent(dir: &Path) -> Result<(), Failure> {
     };
     let near = near(dir);
     let help = if near.is_empty() {
-        format!("make an agent there with `gesta init {}`", dir.display())
+        format!("make an agent there with `gesta init {}`", quoted(dir))
     } else {
         format!("agents near it: {}", near.join(", "))
     };

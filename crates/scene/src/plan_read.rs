@@ -24,6 +24,8 @@ pub(crate) struct PlanClauses {
     pub(crate) hook: Option<bool>,
     /// No tool exists but those declared.
     pub(crate) no_other_tools: bool,
+    /// The plan is that of an agent, whose tools are known.
+    of_agent: bool,
     /// What `prompts to act` and the hint say before `on … must call` does.
     prompts_max: Option<u32>,
     hint: Option<String>,
@@ -79,7 +81,7 @@ pub(crate) const CLAUSES: [&str; 43] = [
 impl PlanClauses {
     /// The clauses of a plan that is known.
     pub(crate) fn of(plan: &PlanSpec) -> Self {
-        Self { spec: plan.clone(), hook: Some(plan.hook), no_other_tools: true, ..Self::default() }
+        Self { spec: plan.clone(), hook: Some(plan.hook), no_other_tools: true, of_agent: true, ..Self::default() }
     }
 
     /// Takes one clause.
@@ -109,7 +111,16 @@ impl PlanClauses {
         if line.eat("tools change") {
             self.spec.tools_change = true;
         } else if line.eat("tool") {
-            self.spec.tools.push(tool(line)?);
+            let tool = tool(line)?;
+            let known = self.spec.tools.iter().find(|known| self.of_agent && known.name == tool.name);
+            match known {
+                Some(known) if *known == tool => {}
+                Some(_) => {
+                    let other = "the agent has another tool of that name; take this line out, or change the agent";
+                    return Err(ReadError::new(line.line, ReadReason::Misplaced(other)));
+                }
+                None => self.spec.tools.push(tool),
+            }
         } else if line.eat("no other tools") {
             self.no_other_tools = true;
         } else {

@@ -111,7 +111,7 @@ impl Doctor {
         let width = findings.iter().map(|finding| finding.what.chars().count()).max().unwrap_or(0);
         for finding in findings {
             if self.json {
-                screen.line(Look::Plain, &serde_json::to_string(finding).unwrap_or_default());
+                screen.json(finding);
                 continue;
             }
             let (look, word) = match finding.state {

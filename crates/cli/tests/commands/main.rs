@@ -8,6 +8,8 @@ mod chat;
 mod crash;
 mod fake_model;
 mod folder;
+mod kept;
+mod paste;
 mod resume;
 mod run;
 mod show;
