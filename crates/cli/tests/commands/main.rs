@@ -13,4 +13,5 @@ mod paste;
 mod resume;
 mod run;
 mod show;
+mod talk;
 mod together;
