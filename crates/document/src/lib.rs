@@ -11,6 +11,8 @@ mod record;
 mod refused;
 mod terms;
 
+mod engine;
+mod guard;
 mod open;
 
 pub use grant::{GrantName, GrantSpec};

@@ -21,7 +21,7 @@ pub struct Record {
 }
 
 /// A tool that was added while running.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct AddedTool {
     /// Its name.
     pub name: String,

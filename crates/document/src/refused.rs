@@ -56,3 +56,12 @@ pub(crate) fn place(text: &str, offset: usize) -> Place {
         column: before[line_start..].chars().count() + 1,
     }
 }
+
+/// The line of a place, with a caret below it.
+pub(crate) fn frame(text: &str, at: Place) -> String {
+    let line = text.lines().nth(at.line.saturating_sub(1)).unwrap_or("");
+    let from = at.column.saturating_sub(61);
+    let shown: String = line.chars().skip(from).take(100).map(|found| if found == '\t' { ' ' } else { found }).collect();
+    let number = at.line.to_string();
+    format!("{number} | {shown}\n{} | {}^", " ".repeat(number.len()), " ".repeat(at.column.saturating_sub(from + 1)))
+}
