@@ -106,9 +106,8 @@ fn a_plan_with_a_deeper_schema_or_with_money_that_is_none_names_the_key() {
     let mut options = Map::new();
     options.insert("extra".to_owned(), nested(SCHEMA_DEPTH_MAX));
     let money = |limits: Limits| PlanSpec { limits, ..spec() };
-    let prices = |input, output, cached| {
-        money(Limits { prices: Some(Prices { input, output, cached }), ..Limits::default() })
-    };
+    let prices =
+        |input, output, cached| money(Limits { prices: Some(Prices { input, output, cached }), ..Limits::default() });
     let budget = |usd| money(Limits { cost_usd_max: Some(usd), ..Limits::default() });
     let cases = [
         (PlanSpec { tools: vec![ToolSpec::new("find", "", deep.clone())], ..spec() }, "tool `find`: its parameters"),
