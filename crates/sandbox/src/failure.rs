@@ -88,10 +88,7 @@ pub enum Cause {
 impl Cause {
     /// Whether a clock ended the call: `timed_out` in the log, where everything else is `failed`.
     pub fn is_timed_out(&self) -> bool {
-        matches!(
-            self,
-            Self::TimedOut { .. } | Self::CallTimedOut { .. } | Self::Document(CallError::TimedOut { .. })
-        )
+        matches!(self, Self::TimedOut { .. } | Self::CallTimedOut { .. } | Self::Document(CallError::TimedOut { .. }))
     }
 
     /// Whether the worker, still alive, is not to be used again: it met a limit.

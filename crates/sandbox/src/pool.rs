@@ -150,12 +150,7 @@ impl Pool {
     /// How many workers do what.
     pub fn counts(&self) -> Counts {
         let state = self.shared.lock();
-        Counts {
-            live: state.live,
-            warm: state.warm.len(),
-            kept: state.kept.len(),
-            waiting: state.waiting(),
-        }
+        Counts { live: state.live, warm: state.warm.len(), kept: state.kept.len(), waiting: state.waiting() }
     }
 
     pub(crate) fn settings(&self) -> &PoolSettings {

@@ -35,10 +35,8 @@ impl Default for WorkerCommand {
 impl WorkerCommand {
     /// Starts it, with pipes for standard input, output and error.
     pub(crate) async fn start(&self) -> Result<Body, StartError> {
-        let failed = |why: io::Error| StartError::Program {
-            program: self.program.display().to_string(),
-            why: why.to_string(),
-        };
+        let failed =
+            |why: io::Error| StartError::Program { program: self.program.display().to_string(), why: why.to_string() };
         let (reply, started) = oneshot::channel();
         let gone = || failed(io::Error::other("the thread that starts workers has gone"));
         starter().map_err(failed)?.send(Order { command: self.clone(), reply }).map_err(|_| gone())?;
@@ -132,7 +130,8 @@ fn thread_behind<T: Send>(
 ) -> io::Result<&'static mpsc::Sender<T>> {
     let sender = place.get_or_init(|| {
         let (sender, receiver) = mpsc::channel::<T>();
-        let thread = thread::Builder::new().name(name.to_owned()).spawn(move || receiver.into_iter().for_each(&mut each));
+        let thread =
+            thread::Builder::new().name(name.to_owned()).spawn(move || receiver.into_iter().for_each(&mut each));
         thread.map(|_| sender).map_err(|why| why.kind())
     });
     sender.as_ref().map_err(|kind| io::Error::from(*kind))

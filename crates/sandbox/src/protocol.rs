@@ -53,25 +53,61 @@ pub(crate) enum Ask<'a> {
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Answer {
     /// The process stands within these walls; said once, unasked.
-    Ready { walls: Walls },
+    Ready {
+        walls: Walls,
+    },
     /// The walls could not be raised.
-    NotReady { why: String },
-    Opened { added: Vec<AddedTool> },
-    NotOpened { error: OpenError },
-    Specs { specs: Vec<ToolSpec> },
+    NotReady {
+        why: String,
+    },
+    Opened {
+        added: Vec<AddedTool>,
+    },
+    NotOpened {
+        error: OpenError,
+    },
+    Specs {
+        specs: Vec<ToolSpec>,
+    },
     /// A call or a main function came to an end.
-    Called { result: Value, added: Vec<AddedTool>, data: Option<Blob>, log: String, running_us: u64, resident_bytes: u64 },
+    Called {
+        result: Value,
+        added: Vec<AddedTool>,
+        data: Option<Blob>,
+        log: String,
+        running_us: u64,
+        resident_bytes: u64,
+    },
     /// Whatever was asked did not succeed; the document is as it was before.
-    Failed { error: CallError, resident_bytes: u64 },
-    ToolAdded { tool: AddedTool },
-    ToolRefused { refused: Refused },
-    Exported { bytes: Blob },
-    Saved { data: Blob },
-    Usage { usage: Usage },
+    Failed {
+        error: CallError,
+        resident_bytes: u64,
+    },
+    ToolAdded {
+        tool: AddedTool,
+    },
+    ToolRefused {
+        refused: Refused,
+    },
+    Exported {
+        bytes: Blob,
+    },
+    Saved {
+        data: Blob,
+    },
+    Usage {
+        usage: Usage,
+    },
     /// The document calls a grant; the parent owes an [`Ask::Granted`] with the same number.
-    Grant { n: u32, grant: GrantName, arguments: Object },
+    Grant {
+        n: u32,
+        grant: GrantName,
+        arguments: Object,
+    },
     /// Something was asked out of turn.
-    Misled { why: String },
+    Misled {
+        why: String,
+    },
 }
 
 /// Bytes, as base64 in JSON.

@@ -249,12 +249,7 @@ impl Session {
     }
 
     /// Asks the worker that has the document open, or a fresh one.
-    async fn ask(
-        &mut self,
-        ask: &Ask<'_>,
-        grants: &dyn Grants,
-        calls: &mut Vec<GrantCall>,
-    ) -> Result<Asked, Stopped> {
+    async fn ask(&mut self, ask: &Ask<'_>, grants: &dyn Grants, calls: &mut Vec<GrantCall>) -> Result<Asked, Stopped> {
         let terms = Arc::clone(&self.document.terms);
         let time_max_ms = self.pool.settings().grant_time_max_ms;
         for _ in 0..TRIES_MAX {
@@ -281,7 +276,7 @@ impl Session {
         let Some(worker) = leased.worker() else { return Ok(false) };
         worker.answer_bytes_max = answer_bytes_max(&terms.limits);
         let ask = Ask::Open { record: Cow::Borrowed(&self.document.record), terms: Cow::Borrowed(&terms) };
-        match worker.ask(&ask, &mut hard_limit(&terms)).await {
+        match worker.ask(&ask, hard_limit(&terms)).await {
             Ok(Answer::Opened { added }) => {
                 self.set_aside(&added);
                 Ok(true)

@@ -5,7 +5,7 @@ use std::time::Duration;
 use gesta_document::{GrantName, Terms};
 use gesta_run::json::Object;
 use serde_json::Value;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use crate::protocol::{Answer, Ask};
 use crate::worker::{Broken, Worker};
@@ -25,44 +25,57 @@ pub(crate) struct Lending<'a> {
     pub(crate) calls: &'a mut Vec<GrantCall>,
 }
 
-/// The time that a document may run, until it is ended from outside.
-pub(crate) fn hard_limit(terms: &Terms) -> Duration {
-    Duration::from_millis(terms.limits.call_time_max_ms.saturating_add(HARD_LIMIT_AFTER_MS))
+/// When a document that begins to run now is ended from outside.
+pub(crate) fn hard_limit(terms: &Terms) -> Instant {
+    Instant::now() + Duration::from_millis(terms.limits.call_time_max_ms.saturating_add(HARD_LIMIT_AFTER_MS))
 }
 
-/// Asks a worker and answers its grant calls until it has the answer. Its clock stands still during a grant.
+/// Asks a worker and answers its grant calls until it has the answer. Its clock stands still while a grant runs, and for
+/// nothing else: who asks on and on for what is refused gains no time by it.
 pub(crate) async fn ask(worker: &mut Worker, ask: &Ask<'_>, mut lent: Lending<'_>) -> Result<Answer, Broken> {
-    let mut left = hard_limit(lent.terms);
+    let mut deadline = hard_limit(lent.terms);
     worker.asked = worker.asked.saturating_add(1);
-    let mut answer = worker.ask(ask, &mut left).await?;
+    let mut answer = worker.ask(ask, deadline).await?;
     let mut asked = 0_u32;
     while let Answer::Grant { n, grant, arguments } = answer {
         asked = asked.saturating_add(1);
         if n != asked {
             return Err(Broken::Garbled(format!("grant call {n} in place of {asked}")));
         }
-        let result = lent.grant(n, grant, arguments, worker.heard_bytes()).await;
+        let result = match lent.refusal(n, &grant, worker.heard_bytes()) {
+            None => {
+                let began = Instant::now();
+                let result = lent.grant(n, grant, arguments).await;
+                deadline += began.elapsed();
+                result
+            }
+            Some(why) => Err(why),
+        };
         let bytes_max = lent.terms.limits.grant_result_bytes_max;
         let too_long = Err(format!("its result is longer than {bytes_max} bytes"));
         let (granted, instead) = (Ask::Granted { n, result }, Ask::Granted { n, result: too_long });
-        answer = worker.ask_bounded(&granted, bytes_max.saturating_add(ENVELOPE_BYTES), &instead, &mut left).await?;
+        let bytes_max = bytes_max.saturating_add(ENVELOPE_BYTES);
+        answer = worker.ask_bounded(&granted, bytes_max, &instead, deadline).await.map_err(Broken::in_a_call)?;
     }
     Ok(answer)
 }
 
 impl Lending<'_> {
-    /// Runs one grant within its limits, which the worker is not trusted to keep.
-    async fn grant(&mut self, n: u32, grant: GrantName, arguments: Object, bytes: usize) -> Result<Value, String> {
+    /// Why a grant call is not made. The worker, which keeps the same limits, is not trusted to.
+    fn refusal(&self, n: u32, grant: &GrantName, bytes: usize) -> Option<String> {
         let limits = &self.terms.limits;
-        if !self.terms.grants.iter().any(|spec| spec.name == grant) {
-            return Err(format!("grant {grant} is not available"));
+        if !self.terms.grants.iter().any(|spec| spec.name == *grant) {
+            return Some(format!("grant {grant} is not available"));
         }
         if n > limits.grants_max {
-            return Err(format!("one call of a tool may call {} functions of the host, and did", limits.grants_max));
+            return Some(format!("one call of a tool may call {} functions of the host, and did", limits.grants_max));
         }
-        if bytes > limits.grant_arguments_bytes_max.saturating_add(ENVELOPE_BYTES) {
-            return Err(format!("{grant}: its arguments are longer than {} bytes", limits.grant_arguments_bytes_max));
-        }
+        let bytes_max = limits.grant_arguments_bytes_max;
+        let long = bytes > bytes_max.saturating_add(ENVELOPE_BYTES);
+        long.then(|| format!("{grant}: its arguments are longer than {bytes_max} bytes"))
+    }
+
+    async fn grant(&mut self, n: u32, grant: GrantName, arguments: Object) -> Result<Value, String> {
         // Noted before it begins, so that it is known to have begun also where nobody waits for its end.
         let at = self.calls.len();
         self.calls.push(GrantCall { n, grant: grant.clone(), outcome: GrantOutcome::Unknown });

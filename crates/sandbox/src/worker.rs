@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tokio::io::AsyncWriteExt;
 use tokio::net::unix::pipe;
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::process::{Body, WorkerCommand};
 use crate::protocol::{Answer, Ask, print};
@@ -41,6 +41,13 @@ pub(crate) enum Broken {
     Garbled(String),
 }
 
+impl Broken {
+    /// The same for a worker that was at work: what it does not hear then is no call that has not begun.
+    pub(crate) fn in_a_call(self) -> Self {
+        if matches!(self, Self::Unheard) { Self::Gone } else { self }
+    }
+}
+
 /// A process that has said that it is there.
 #[derive(Debug)]
 pub(crate) struct Worker {
@@ -64,8 +71,8 @@ impl Worker {
     pub(crate) async fn start(command: &WorkerCommand) -> Result<Self, StartError> {
         let program = command.program.display().to_string();
         let body = command.start().await?;
-        let mut worker = Self::around(body)
-            .map_err(|why| StartError::Program { program: program.clone(), why: why.to_string() })?;
+        let mut worker =
+            Self::around(body).map_err(|why| StartError::Program { program: program.clone(), why: why.to_string() })?;
         let why = match timeout(START_TIME_MAX, worker.hear()).await {
             Ok(Ok(Answer::Ready { walls })) => {
                 worker.walls = walls;
@@ -106,24 +113,20 @@ impl Worker {
         self.body.child().map_or(0, |child| child.id())
     }
 
-    /// Asks and waits for the answer, at most for what is `left`, which becomes less by the time that it took.
-    pub(crate) async fn ask(&mut self, ask: &Ask<'_>, left: &mut Duration) -> Result<Answer, Broken> {
+    /// Asks and waits for the answer until `deadline`.
+    pub(crate) async fn ask(&mut self, ask: &Ask<'_>, deadline: Instant) -> Result<Answer, Broken> {
         self.line.clear();
         print(ask, &mut self.line).map_err(|why| Broken::Garbled(why.to_string()))?;
-        self.send(left).await
+        self.send(deadline).await
     }
 
     /// Sends what is in `line`.
-    async fn send(&mut self, left: &mut Duration) -> Result<Answer, Broken> {
-        let began = Instant::now();
-        let answer = timeout(*left, async {
+    async fn send(&mut self, deadline: Instant) -> Result<Answer, Broken> {
+        let exchange = async {
             self.asks.write_all(&self.line).await.map_err(|_| Broken::Unheard)?;
             self.hear().await
-        })
-        .await
-        .unwrap_or(Err(Broken::Late));
-        *left = left.saturating_sub(began.elapsed());
-        answer
+        };
+        timeout_at(deadline, exchange).await.unwrap_or(Err(Broken::Late))
     }
 
     /// As [`Self::ask`], but for a message longer than `bytes_max`, in whose place `instead` is sent.
@@ -132,14 +135,14 @@ impl Worker {
         ask: &Ask<'_>,
         bytes_max: usize,
         instead: &Ask<'_>,
-        left: &mut Duration,
+        deadline: Instant,
     ) -> Result<Answer, Broken> {
         self.line.clear();
         print(ask, &mut self.line).map_err(|why| Broken::Garbled(why.to_string()))?;
         if self.line.len() > bytes_max {
-            return self.ask(instead, left).await;
+            return self.ask(instead, deadline).await;
         }
-        self.send(left).await
+        self.send(deadline).await
     }
 
     /// Bytes of the last answer's line.

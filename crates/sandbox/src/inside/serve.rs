@@ -69,7 +69,9 @@ fn answer<R: BufRead, W: Write>(
         Ask::Call { tool, arguments } => ended(document.call(&tool, &arguments, &mut lent), process),
         Ask::Main => ended(document.main(&mut lent), process),
         Ask::Specs => or_failed(document.specs(), process, |specs| Answer::Specs { specs }),
-        Ask::Export { form } => or_failed(document.export(form), process, |bytes| Answer::Exported { bytes: Blob(bytes) }),
+        Ask::Export { form } => {
+            or_failed(document.export(form), process, |bytes| Answer::Exported { bytes: Blob(bytes) })
+        }
         Ask::Save => or_failed(document.save(), process, |data| Answer::Saved { data: Blob(data) }),
         Ask::AddTool { source } => match document.add_tool(&source) {
             Ok(tool) => Answer::ToolAdded { tool },

@@ -14,8 +14,8 @@ use rustix::thread::{self, CapabilitySet, CapabilitySets};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::calls;
-use crate::protocol::Answer;
 use crate::inside::{Open, Process, Wire, serve};
+use crate::protocol::Answer;
 use crate::{Usage, Wall, Walls};
 
 /// Bytes of address space.
@@ -83,7 +83,11 @@ fn raise(open: Open) -> io::Result<(Confined, Walls)> {
     thread::set_no_new_privs(true)?;
     let none = CapabilitySet::empty();
     thread::set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none })?;
-    let confined = Confined { statm: File::open("/proc/self/statm").ok(), status: File::open("/proc/self/status").ok() };
+    let confined = Confined {
+        statm: File::open("/proc/self/statm").ok(),
+        status: File::open("/proc/self/status").ok(),
+        page_bytes: u64::try_from(rustix::param::page_size()).unwrap_or(4_096),
+    };
     process::set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
     limit()?;
     walls.standing.extend([Wall::NoPrivileges, Wall::NotDumpable, Wall::Limits]);
@@ -144,6 +148,7 @@ fn forbid_files() -> Result<RestrictionStatus, RulesetError> {
 struct Confined {
     statm: Option<File>,
     status: Option<File>,
+    page_bytes: u64,
 }
 
 impl Process for Confined {
@@ -168,7 +173,7 @@ impl Process for Confined {
         let read = self.statm.as_ref().and_then(|file| file.read_at(&mut text, 0).ok()).unwrap_or(0);
         let text = std::str::from_utf8(&text[..read]).unwrap_or_default();
         let pages = text.split(' ').nth(1).and_then(|pages| pages.parse::<u64>().ok());
-        pages.unwrap_or(0).saturating_mul(u64::try_from(rustix::param::page_size()).unwrap_or(4_096))
+        pages.unwrap_or(0).saturating_mul(self.page_bytes)
     }
 }
 
@@ -180,5 +185,41 @@ impl Confined {
         let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
         let kilobytes = line.and_then(|rest| rest.trim().split(' ').next()?.parse::<u64>().ok());
         kilobytes.unwrap_or(0).saturating_mul(1_024)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Both walls of the kernel hold for a thread, so that each can be tried alone, without the other in front of it.
+    fn alone<T: Send + 'static>(test: impl FnOnce() -> T + Send + 'static) -> T {
+        std::thread::spawn(test).join().unwrap()
+    }
+
+    #[test]
+    fn landlock_alone_closes_files_and_ports() {
+        let (status, file, port) = alone(|| {
+            let status = forbid_files().unwrap().ruleset;
+            let port = std::net::TcpListener::bind("127.0.0.1:0").map(drop).map_err(|why| why.kind());
+            (status, File::open("/proc/self/status").map(drop).map_err(|why| why.kind()), port)
+        });
+        if status != RulesetStatus::NotEnforced {
+            assert_eq!(file, Err(io::ErrorKind::PermissionDenied));
+        }
+        if status == RulesetStatus::FullyEnforced {
+            assert_eq!(port, Err(io::ErrorKind::PermissionDenied));
+        }
+    }
+
+    #[test]
+    fn the_list_of_calls_alone_closes_files_and_sockets() {
+        let (file, socket) = alone(|| {
+            calls::raise().unwrap();
+            let socket = std::net::UdpSocket::bind("127.0.0.1:0").map(drop).map_err(|why| why.kind());
+            (File::open("/proc/self/status").map(drop).map_err(|why| why.kind()), socket)
+        });
+        assert_eq!(file, Err(io::ErrorKind::PermissionDenied));
+        assert_eq!(socket, Err(io::ErrorKind::PermissionDenied));
     }
 }
