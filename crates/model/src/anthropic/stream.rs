@@ -1,5 +1,7 @@
 //! Reads an answer, whole or as a stream.
 
+use std::collections::BTreeMap;
+
 use gesta_run::reply::{Delta, Fault, Finish, Reply, Usage};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -124,7 +126,7 @@ pub fn reply(body: &[u8], origin: &str, request: &[u8]) -> Result<Reply, Fault> 
     let Some(content) = whole.content else { return Err(malformed("there is no content in it")) };
     let mut stream = Stream { draft: Draft::quiet(), ..Stream::new(origin) };
     for (number, raw) in (0..).zip(content) {
-        let block: Value = serde_json::from_str(raw.get()).unwrap_or_default();
+        let block = block_of(raw.get());
         let input: Input<'_> = serde_json::from_str(raw.get()).unwrap_or(Input { input: None });
         let arguments = input.input.map(RawValue::get);
         // A text in place of the object is passed on as it stands, for the machine to refuse.
@@ -139,6 +141,15 @@ pub fn reply(body: &[u8], origin: &str, request: &[u8]) -> Result<Reply, Fault> 
     stream.stop_reason.push_str(whole.stop_reason.as_str());
     stream.done = true;
     stream.finish()
+}
+
+/// A block as a value. What of it is nested too deep is left out: the input of a call is passed on as a text.
+fn block_of(raw: &str) -> Value {
+    serde_json::from_str(raw).unwrap_or_else(|_| {
+        let fields: BTreeMap<String, &RawValue> = serde_json::from_str(raw).unwrap_or_default();
+        let value = |raw: &RawValue| serde_json::from_str::<Value>(raw.get()).unwrap_or_default();
+        fields.into_iter().map(|(key, raw)| (key, value(raw))).collect()
+    })
 }
 
 impl Stream {
