@@ -11,12 +11,18 @@ mod record;
 mod refused;
 mod terms;
 
+mod check;
 mod engine;
 mod guard;
+mod guidance;
+mod image;
 mod open;
 
+pub use check::{Report, check};
 pub use grant::{GrantName, GrantSpec};
+pub use guidance::{ADD_TOOL_GUIDANCE, examples_of_guidance};
 pub use host::{CallError, Called, Document, Form, Host};
+pub use image::{IMAGE_BYTES_MAX, IMAGE_VERSION, Image, ImageError};
 pub use limits::Limits;
 pub use open::{OpenError, base_hash, open};
 pub use record::{AddedTool, Author, Record};

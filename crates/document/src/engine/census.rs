@@ -172,11 +172,20 @@ impl Known {
         &self.name == name
             && &self.nodes == nodes
             && Arc::ptr_eq(&self.function.params, &function.params)
-            && self.function.instructions.ptr_eq(&function.instructions)
+            && self.has_instructions_of(function)
             && self.function.attributes.len() == function.attributes.len()
             && function.attributes.iter().all(|(key, value)| {
                 self.function.attributes.get(key).is_some_and(|known| same_attribute(known, value))
             })
+    }
+}
+
+impl Known {
+    /// Short lists of instructions are not shared as a whole, but their instructions are.
+    fn has_instructions_of(&self, function: &Func) -> bool {
+        let (own, theirs) = (&self.function.instructions, &function.instructions);
+        own.ptr_eq(theirs)
+            || own.len() == theirs.len() && own.iter().zip(theirs).all(|(own, theirs)| Arc::ptr_eq(own, theirs))
     }
 }
 

@@ -54,6 +54,12 @@ fn message(graph: &Graph, limits: &Limits, error: &Error) -> String {
     gesta_run::json::cut(&text, TEXT_MAX).to_owned()
 }
 
+/// What a panic of the engine says.
+pub(crate) fn of_panic(cause: &(dyn std::any::Any + Send)) -> String {
+    let said = cause.downcast_ref::<String>().map(String::as_str).or_else(|| cause.downcast_ref::<&str>().copied());
+    format!("the engine gave up: {}", gesta_run::json::cut(said.unwrap_or("for a reason that it did not say"), 400))
+}
+
 /// The text without the colours that the engine puts in.
 pub(crate) fn plain(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());

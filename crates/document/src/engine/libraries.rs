@@ -197,7 +197,7 @@ fn stof_source(
         return Ok(());
     }
     check_fragment(source, &limits).map_err(|refused| thrown(with_frame(source, &refused)))?;
-    graph.string_import("stof", source, Some(target.clone()), &super::profile())
+    super::parse::into(graph, source, Some(target)).map(|_| ())
 }
 
 /// Lets a tool into the document: checked, parsed, and checked again as what the engine made of it.
@@ -222,19 +222,21 @@ pub(crate) fn add_tool(
     if held.is_some_and(|held| graph.get_stof_data::<stof::model::Func>(held).is_none()) {
         return Err(Refused::whole(format!("`{}` is the name of a field; choose another", function.name)));
     }
-    parse_tool(graph, source, target, &function.name)?;
+    let warnings = parse_tool(graph, source, target, &function.name)?;
     super::grants::install_missing(graph, shared, source);
-    shared.lock().names.added.insert(function.name.clone());
+    let mut state = shared.lock();
+    state.names.added.insert(function.name.clone());
+    state.warnings = warnings;
+    drop(state);
     Ok(AddedTool { name: function.name, source: source.to_owned(), ..AddedTool::default() })
 }
 
 /// Has the engine parse a source that passed the guard, and sees that it made one tool of this name.
-pub(crate) fn parse_tool(graph: &mut Graph, source: &str, target: &NodeRef, name: &str) -> Result<(), Refused> {
+pub(crate) fn parse_tool(graph: &mut Graph, source: &str, target: &NodeRef, name: &str) -> Result<Vec<String>, Refused> {
     let before = target.node(graph).map(|node| node.data.clone()).unwrap_or_default();
     let nodes = graph.nodes.len();
     let roots = graph.roots.clone();
-    graph
-        .string_import("stof", source, Some(target.clone()), &super::profile())
+    let warnings = super::parse::into(graph, source, Some(target))
         .map_err(|error| Refused::whole(super::errors::plain(&error.to_string())))?;
     let after = target.node(graph).map(|node| node.data.clone()).unwrap_or_default();
     let strange = after.iter().any(|(key, data)| key != name && before.get(key) != Some(data));
@@ -248,7 +250,7 @@ pub(crate) fn parse_tool(graph: &mut Graph, source: &str, target: &NodeRef, name
     if !tagged || strange || graph.nodes.len() != nodes || graph.roots != roots {
         return Err(Refused::whole("the source defines more than one tool"));
     }
-    Ok(())
+    Ok(warnings)
 }
 
 /// Adds the line and a caret below the place to what is wrong.

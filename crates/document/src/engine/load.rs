@@ -20,6 +20,8 @@ pub(crate) struct Loaded {
     pub(crate) base: HashSet<NodeRef>,
     /// The record's added tools, with the reason for each that was set aside.
     pub(crate) added: Vec<AddedTool>,
+    /// What the parser found odd in the base.
+    pub(crate) warnings: Vec<String>,
     /// Whether `add_tool` is ours: the base has none, and tools may be added.
     pub(crate) offers_add_tool: bool,
     /// Whether the base has an `add_tool` of its own.
@@ -34,7 +36,7 @@ pub(crate) fn load(record: &Record, terms: &Terms, shared: &Shared) -> Result<Lo
     libraries::install_natives(&mut graph, shared);
     grants::install_given(&mut graph, shared, &terms.grants);
     grants::install_missing(&mut graph, shared, &record.base);
-    parse_base(&mut graph, &record.base)?;
+    let warnings = parse_base(&mut graph, &record.base)?;
     give_way(&mut graph, terms);
 
     let names = names(&graph, terms);
@@ -67,13 +69,13 @@ pub(crate) fn load(record: &Record, terms: &Terms, shared: &Shared) -> Result<Lo
         state.may_add = may_add;
         state.live = census.nodes.clone();
     }
-    Ok(Loaded { graph, census, base, added, offers_add_tool: may_add && !own_add_tool, own_add_tool })
+    Ok(Loaded { graph, census, base, added, warnings, offers_add_tool: may_add && !own_add_tool, own_add_tool })
 }
 
 /// Parses the base. The operator wrote it, so it may do what the language can.
-fn parse_base(graph: &mut Graph, base: &str) -> Result<(), OpenError> {
+fn parse_base(graph: &mut Graph, base: &str) -> Result<Vec<String>, OpenError> {
     graph.ensure_main_root();
-    graph.string_import("stof", base, None, &super::profile()).map_err(|error| base_error(base, &error))
+    super::parse::into(graph, base, None).map_err(|error| base_error(base, &error))
 }
 
 pub(crate) fn base_error(base: &str, error: &Error) -> OpenError {

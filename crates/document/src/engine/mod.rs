@@ -9,18 +9,23 @@ mod grants;
 mod libraries;
 mod load;
 mod native;
+mod parse;
 mod schema;
 mod shared;
 mod step;
 mod tools;
 mod values;
 
+use std::panic::{self, AssertUnwindSafe};
+
 use gesta_run::ToolSpec;
 use gesta_run::json::Object;
 use serde_json::{Value, json};
-use stof::model::{Func, Profile};
+use stof::model::Func;
 use stof::runtime::Val;
 use stof::runtime::proc::Process;
+
+pub(crate) use libraries::is_engines as is_engines_library;
 
 use clock::Clock;
 use load::Loaded;
@@ -29,11 +34,6 @@ use tools::{ADD_TOOL, CALL_TOOL, TOOL_SPECS};
 use values::Bounds;
 
 use crate::{AddedTool, CallError, Called, Document, Form, Host, OpenError, Record, Refused, Terms};
-
-/// How sources are parsed: with the places of statements, for errors; without tests.
-fn profile() -> Profile {
-    Profile { name: "gesta".to_owned(), debug_info: true, docs: false, exclude_attributes: Profile::prod().exclude_attributes }
-}
 
 /// A document that is open.
 pub(crate) struct Engine {
@@ -73,23 +73,40 @@ impl Engine {
         // What is thrown away may be too deep to be taken apart; it goes with the process.
         std::mem::forget(std::mem::replace(&mut self.loaded, loaded));
         self.shared = shared;
+        self.saved = self.data()?;
         self.stale = false;
         Ok(())
     }
 
-    /// Runs a process as one call: all that it changed is kept, or nothing.
-    fn run(&mut self, process: Process, host: &mut dyn Host) -> Result<Called, CallError> {
+    /// The data as it is now.
+    fn data(&self) -> Result<Vec<u8>, CallError> {
+        data::save(&self.loaded.graph, &self.loaded.base, &self.terms.limits)
+            .map_err(|error| CallError::Limit { message: error.to_string() })
+    }
+
+    /// Runs a process to its end. Until somebody says otherwise, what is loaded then is not to be trusted.
+    fn execute(&mut self, process: Process, host: &mut dyn Host) -> Result<(Val, Clock), CallError> {
         self.stale = true;
         self.shared.lock().call = Some(CallState::default());
         let mut clock = Clock::start(self.terms.limits.call_time_max_ms);
-        let value = step::Run {
+        let mut run = step::Run {
             graph: &mut self.loaded.graph,
             shared: &self.shared,
             host,
             clock: &mut clock,
             limits: &self.terms.limits,
+        };
+        // The engine panics on some arguments. What it leaves is thrown away by the next load.
+        let ended = panic::catch_unwind(AssertUnwindSafe(|| run.to_end(process)));
+        match ended {
+            Ok(ended) => ended.map(|value| (value, clock)),
+            Err(cause) => Err(CallError::Thrown { message: errors::of_panic(cause.as_ref()) }),
         }
-        .to_end(process)?;
+    }
+
+    /// Runs a process as one call: all that it changed is kept, or nothing.
+    fn run(&mut self, process: Process, host: &mut dyn Host) -> Result<Called, CallError> {
+        let (value, clock) = self.execute(process, host)?;
         let bounds = Bounds::of(&self.terms.limits);
         let result = values::result_to_json(&self.loaded.graph, &value, bounds)
             .map_err(|error| CallError::Limit { message: format!("the tool's result cannot be given: {error}") })?;
@@ -103,15 +120,14 @@ impl Engine {
 
     /// Compares the document with its record, and saves what changed.
     fn settle(&mut self, call: &CallState) -> Result<Option<Vec<u8>>, CallError> {
-        let Loaded { graph, census, base, .. } = &mut self.loaded;
+        let Loaded { graph, census, .. } = &mut self.loaded;
         census.sweep_arrows(graph);
         let allowed: Vec<&str> = call.added.iter().map(|tool| tool.name.as_str()).collect();
         let tools = self.shared.lock().tools.clone();
         if let Some(message) = census.difference(graph, tools.as_ref(), &allowed) {
             return Err(CallError::OffRecord { message });
         }
-        let data = data::save(graph, base, &self.terms.limits)
-            .map_err(|error| CallError::Limit { message: error.to_string() })?;
+        let data = self.data()?;
         self.keep_added(&call.added);
         if data == self.saved {
             return Ok(None);
@@ -137,6 +153,11 @@ impl Engine {
     fn recount(&mut self) {
         self.loaded.census = census::Census::take(&self.loaded.graph);
         self.shared.lock().live = self.loaded.census.nodes.clone();
+    }
+
+    /// What the parser found odd in the base.
+    pub(crate) fn warnings(&self) -> &[String] {
+        &self.loaded.warnings
     }
 
     fn bounds(&self) -> Bounds {
@@ -166,8 +187,10 @@ impl Engine {
         };
         let clock = Clock::start(self.terms.limits.call_time_max_ms);
         let added = Document::add_tool(self, source).map_err(|refused| CallError::Thrown { message: refused.to_string() })?;
+        let notes = std::mem::take(&mut self.shared.lock().warnings);
+        let notes: String = notes.iter().map(|note| format!("\nnote: {note}")).collect();
         Ok(Called {
-            result: Value::from(format!("added {}", added.name)),
+            result: Value::from(format!("added {}{notes}", added.name)),
             added: vec![added],
             running_us: u64::try_from(clock.running().as_micros()).unwrap_or(u64::MAX),
             ..Called::default()
@@ -176,18 +199,7 @@ impl Engine {
 
     /// Tools as the document's own `tool_specs` describes them.
     fn own_specs(&mut self, function: &stof::model::DataRef) -> Result<Vec<ToolSpec>, CallError> {
-        let process = tools::call_in_order(function, Vec::new());
-        self.stale = true;
-        self.shared.lock().call = Some(CallState::default());
-        let mut clock = Clock::start(self.terms.limits.call_time_max_ms);
-        let value: Val = step::Run {
-            graph: &mut self.loaded.graph,
-            shared: &self.shared,
-            host: &mut NoGrants,
-            clock: &mut clock,
-            limits: &self.terms.limits,
-        }
-        .to_end(process)?;
+        let (value, _) = self.execute(tools::call_in_order(function, Vec::new()), &mut NoGrants)?;
         let given = values::to_json(&self.loaded.graph, &value, self.bounds())
             .map_err(|error| CallError::Limit { message: format!("the document's tool_specs: {error}") })?;
         let call = self.shared.lock().call.take().unwrap_or_default();
@@ -200,10 +212,9 @@ impl Engine {
 
     /// Whether the document is what it was.
     fn settle_nothing(&mut self) -> bool {
-        let Loaded { graph, census, base, .. } = &mut self.loaded;
+        let Loaded { graph, census, .. } = &mut self.loaded;
         census.sweep_arrows(graph);
-        census.difference(graph, None, &[]).is_none()
-            && data::save(graph, base, &self.terms.limits).is_ok_and(|data| data == self.saved)
+        census.difference(graph, None, &[]).is_none() && self.data().is_ok_and(|data| data == self.saved)
     }
 
     /// Tools as their functions describe themselves.

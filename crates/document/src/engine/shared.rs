@@ -36,6 +36,8 @@ pub(crate) struct State {
     pub(crate) live: Arc<std::collections::HashSet<NodeRef>>,
     /// Libraries of which missing functions are named ones: every grant's, and every unknown one that a source calls.
     pub(crate) libraries: Vec<String>,
+    /// What the parser found odd in the tool that was added last.
+    pub(crate) warnings: Vec<String>,
 }
 
 /// One call's state.
