@@ -22,10 +22,6 @@ impl<T> Queue<T> {
         self.len
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
     pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
         self.waiting.values().flatten()
     }
@@ -72,6 +68,6 @@ mod tests {
         assert_eq!(queue.len(), 6);
         let order: Vec<_> = std::iter::from_fn(|| queue.pop()).collect();
         assert_eq!(order, ["greedy 0", "a 0", "b 0", "greedy 1", "a 1", "greedy 2"]);
-        assert!(queue.is_empty());
+        assert_eq!(queue.len(), 0);
     }
 }

@@ -95,7 +95,7 @@ impl Session {
         }
         let read = |answer| match answer {
             Answer::Specs { specs } => Ok(specs),
-            other => Err(other),
+            other => Err(Box::new(other)),
         };
         let specs = self.plainly(&Ask::Specs, read).await?;
         self.specs = Some(specs.clone());
@@ -147,7 +147,7 @@ impl Session {
     pub async fn export(&mut self, form: Form) -> Result<Vec<u8>, Failure> {
         let read = |answer| match answer {
             Answer::Exported { bytes } => Ok(bytes.0),
-            other => Err(other),
+            other => Err(Box::new(other)),
         };
         self.plainly(&Ask::Export { form }, read).await
     }
@@ -159,7 +159,7 @@ impl Session {
     pub async fn save(&mut self) -> Result<Vec<u8>, Failure> {
         let read = |answer| match answer {
             Answer::Saved { data } => Ok(data.0),
-            other => Err(other),
+            other => Err(Box::new(other)),
         };
         self.plainly(&Ask::Save, read).await
     }
@@ -171,13 +171,13 @@ impl Session {
     pub async fn usage(&mut self) -> Result<Usage, Failure> {
         let read = |answer| match answer {
             Answer::Usage { usage } => Ok(usage),
-            other => Err(other),
+            other => Err(Box::new(other)),
         };
         self.plainly(&Ask::Usage, read).await
     }
 
     /// Asks for what changes nothing and calls no grant.
-    async fn plainly<T>(&mut self, ask: &Ask<'_>, read: fn(Answer) -> Result<T, Answer>) -> Result<T, Failure> {
+    async fn plainly<T>(&mut self, ask: &Ask<'_>, read: fn(Answer) -> Result<T, Box<Answer>>) -> Result<T, Failure> {
         let asked = self.ask(ask, &NoGrants, &mut Vec::new()).await;
         let Asked { answer, log, leased } = asked.map_err(|stopped| stopped.after(Vec::new()))?;
         match read(answer) {
@@ -185,7 +185,7 @@ impl Session {
                 leased.keep(self.document.clone(), 0);
                 Ok(it)
             }
-            Err(answer) => Err(self.not(answer, log, leased).after(Vec::new())),
+            Err(answer) => Err(self.not(*answer, log, leased).after(Vec::new())),
         }
     }
 

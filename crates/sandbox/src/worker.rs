@@ -108,11 +108,6 @@ impl Worker {
         })
     }
 
-    /// The id of its process.
-    pub(crate) fn id(&mut self) -> u32 {
-        self.body.child().map_or(0, |child| child.id())
-    }
-
     /// Asks and waits for the answer until `deadline`.
     pub(crate) async fn ask(&mut self, ask: &Ask<'_>, deadline: Instant) -> Result<Answer, Broken> {
         self.line.clear();

@@ -52,7 +52,7 @@ async fn grant() {
     let (pool, shop) = (pool(), Shop::default());
     let mut session = toy(&pool, "a");
     let called = call_with(&mut session, "ask", json!({"grant": "orders", "id": 7}), &shop).await.unwrap();
-    assert_eq!(called.result, json!([{"id": "o_1", "total": 40}, 7]));
+    assert_eq!(called.result, json!([{"id": "o_1", "total": 40}, {"id": 7, "total": 250}]));
     let asked = shop.asked.lock().unwrap();
     assert_eq!(asked.len(), 1);
     assert_eq!(asked[0].1["id"], 7);
@@ -134,7 +134,7 @@ async fn keeps() {
     session.call(add, &NoGrants).await.unwrap();
     assert_eq!(session.specs().await.unwrap(), [ToolSpec::new("mine", "added", json!({"type": "object"}))]);
     let mine = call_with(&mut session, "mine", json!({"id": 3}), &shop).await.unwrap();
-    assert_eq!(mine.result[1], 3);
+    assert_eq!(mine.result[1]["id"], 3);
     let record = session.record();
     assert_eq!(record.data, Some(vec![1]));
     assert_eq!((&record.added[0].author, record.added[0].at), (&Some(author), at));

@@ -6,7 +6,7 @@ use gesta_sandbox::{Cause, Failure, GrantOutcome, Pool, Session};
 use libtest_mimic::Trial;
 use serde_json::json;
 
-use crate::told::{ANSWERED_MS, LIMIT_MS, Shop, call, call_with, pool, toy};
+use crate::told::{ANSWERED_MS, LIMIT_MS, Shop, call, call_with, pool, resident_bytes, toy};
 use crate::trial;
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -64,11 +64,6 @@ async fn every_death() {
         assert!(why.log.len() <= 16 * 1024, "{tool}");
         assert_eq!(session.record().data, Some(vec![n as u8 + 1]), "after {tool}");
     }
-}
-
-fn resident_bytes() -> usize {
-    let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
-    statm.split(' ').nth(1).unwrap().parse::<usize>().unwrap() * 4_096
 }
 
 /// The argument that makes this program do [`measure_memory`], with no other test beside it.

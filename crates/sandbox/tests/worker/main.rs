@@ -6,6 +6,7 @@ mod toy;
 mod calls;
 mod deaths;
 mod escape;
+mod hostile;
 mod many;
 mod told;
 
@@ -13,11 +14,13 @@ use libtest_mimic::{Arguments, Trial};
 
 fn main() {
     gesta_sandbox::worker_main_with(toy::open);
-    if std::env::args().nth(1).is_some_and(|first| first == deaths::MEASURE) {
-        return alone(deaths::measure_memory());
+    match std::env::args().nth(1).as_deref() {
+        Some(deaths::MEASURE) => return alone(deaths::measure_memory()),
+        Some(hostile::ALONE) => return alone(hostile::alone()),
+        _ => {}
     }
     let arguments = Arguments::from_args();
-    let all = [calls::trials(), deaths::trials(), escape::trials(), many::trials()];
+    let all = [calls::trials(), deaths::trials(), escape::trials(), many::trials(), hostile::trials()];
     libtest_mimic::run(&arguments, all.into_iter().flatten().collect()).exit();
 }
 

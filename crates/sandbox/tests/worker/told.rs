@@ -62,7 +62,7 @@ impl Grants for Shop {
         Box::pin(async move {
             self.asked.lock().unwrap().push((grant.name.clone(), arguments.clone()));
             match grant.name.as_str() {
-                "orders" => Ok(json!([{"id": "o_1", "total": 40}, arguments.get("id")])),
+                "orders" => Ok(json!([{"id": "o_1", "total": 40}, {"id": arguments.get("id"), "total": 250}])),
                 "refund" => Err("refunds over 100 need a person".to_owned()),
                 "wait" => {
                     tokio::time::sleep(Duration::from_millis(LIMIT_MS + 400)).await;
@@ -73,4 +73,10 @@ impl Grants for Shop {
             }
         })
     }
+}
+
+/// Memory of this process.
+pub(crate) fn resident_bytes() -> usize {
+    let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
+    statm.split(' ').nth(1).unwrap().parse::<usize>().unwrap() * 4_096
 }
