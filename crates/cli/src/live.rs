@@ -3,11 +3,12 @@
 use std::future::Future;
 use std::sync::Arc;
 
-use gesta_run::{Delta, RunResult, Status};
+use gesta_run::{Delta, Outcome, RunResult, Status};
 use gesta_runtime::{Cancel, Listener, Progress};
 use tokio::sync::mpsc::{self, UnboundedReceiver};
 
 use crate::render::{Teller, Told, Voice};
+use crate::shell::quoted;
 use crate::terminal::{Look, Screen};
 
 /// Where it goes what is not the model's text.
@@ -199,6 +200,22 @@ pub(crate) fn summary(result: &RunResult) -> String {
     }
     parts.push(format!("run {}", short(result.report.run_id.as_str())));
     parts.join(", ")
+}
+
+/// How a person goes on with a run that failed and can go on, with what no event has told: why the store failed.
+/// `flag` names the data folder.
+pub(crate) fn ways_on(result: &RunResult, flag: &str) -> Vec<(Look, String)> {
+    let go_on =
+        format!("help: go on from here with `gesta resume {}{flag}", quoted(short(result.report.run_id.as_str())));
+    match (result.outcome, &result.error) {
+        (Some(Outcome::StoreFailed), Some(error)) => {
+            let go_on = format!("{go_on}` once that is mended");
+            vec![(Look::Bad, format!("  ends: store_failed: {}", error.message)), (Look::Plain, go_on)]
+        }
+        (Some(Outcome::ModelFailed), _) => vec![(Look::Plain, format!("{go_on}`"))],
+        (Some(Outcome::MaxTrips), _) => vec![(Look::Plain, format!("{go_on} --trips N`"))],
+        _ => Vec::new(),
+    }
 }
 
 /// Milliseconds as seconds.

@@ -10,6 +10,7 @@ use crate::commands::Globals;
 use crate::environment::Environment;
 use crate::exit::Failure;
 use crate::shell::quoted;
+use crate::terminal::{Look, Screen};
 
 /// An opened store, and the folder it lies in.
 pub(crate) struct Place {
@@ -32,8 +33,37 @@ impl Place {
         let elsewhere = named(globals, None)?.as_ref() != Some(&data);
         let of_agent = elsewhere && agent.is_some_and(|agent| agent.storage.data.is_some());
         let flag = globals.data.is_some() || of_agent;
-        let flag = if flag { format!(" --data {}", quoted(&data)) } else { String::new() };
+        let flag = flag_of(flag, &data);
         Ok(Self { data, flag, sqlite })
+    }
+
+    /// Opens the store to look at it: one that cannot be written is read all the same.
+    ///
+    /// # Errors
+    /// As [`Place::open`].
+    pub(crate) fn open_to_read(globals: &Globals) -> Result<Self, Failure> {
+        match Self::open(globals, None) {
+            Err(failure) if UNWRITABLE.contains(&failure.code) => {
+                let Some(data) = named(globals, None)?.or_else(gesta_store::default_folder) else {
+                    return Err(failure);
+                };
+                // What keeps it from being read, too, is less to the point than why it cannot be written.
+                let Ok(sqlite) = Sqlite::open_to_read(&data, StoreOptions::default()) else { return Err(failure) };
+                let mut screen = Screen::stderr();
+                screen.line(Look::Warn, &format!("only read: {}", failure.message));
+                let flag = flag_of(globals.data.is_some(), &data);
+                Ok(Self { data, flag, sqlite })
+            }
+            other => other,
+        }
+    }
+
+    /// Whether the store is sound. Reads all of it.
+    ///
+    /// # Errors
+    /// It is damaged.
+    pub(crate) async fn check(&self) -> Result<(), Failure> {
+        Ok(self.sqlite.check().await?)
     }
 
     /// The store, as agents take it.
@@ -49,6 +79,13 @@ impl Place {
         }
         self.sqlite.close().await;
     }
+}
+
+/// Why a store cannot be opened that could perhaps be read.
+const UNWRITABLE: [&str; 3] = ["store_full", "store_read_only", "store_permission"];
+
+fn flag_of(named: bool, data: &Path) -> String {
+    if named { format!(" --data {}", quoted(data)) } else { String::new() }
 }
 
 /// The data folder that something names, where something does.

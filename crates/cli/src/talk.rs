@@ -12,7 +12,7 @@ use crate::environment::Environment;
 use crate::exit::{Exit, Failure};
 use crate::holds;
 use crate::lines::Lines;
-use crate::live::{Line, Live, Notes, short, summary};
+use crate::live::{Line, Live, Notes, short, summary, ways_on};
 use crate::place::{Place, agent_folder};
 use crate::render::Teller;
 use crate::terminal::{Look, Screen};
@@ -189,6 +189,9 @@ impl Talk {
         self.show_commands(!asked);
         if !self.quiet {
             self.screen.line(Look::Faint, &format!("  {}", summary(&result)));
+        }
+        for (look, text) in ways_on(&result, &self.place.flag) {
+            self.screen.line(look, &text);
         }
         if result.status == Status::Ended && result.empty_reply && result.error.is_none() {
             self.screen.line(Look::Warn, "  the model said nothing");

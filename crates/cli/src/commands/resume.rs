@@ -70,7 +70,7 @@ impl Resume {
         let place = Place::open(globals, None)?;
         wait_for(async {
             let store = place.store();
-            let head = stored::find(&store, &self.run).await?;
+            let head = stored::find(&place, &self.run).await?;
             let shown = stored::read(&store, &head.run).await?;
             let answers = bind(&shown.run, &head.run, &self.answers.given);
             let line = Line::new();

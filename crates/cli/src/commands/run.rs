@@ -15,7 +15,7 @@ use crate::exit::{CODES, Ended, Exit, Failure};
 use crate::holds;
 use crate::left::closes;
 use crate::lines::{INPUT_BYTES_MAX, whole_stdin};
-use crate::live::{Line, Live, Notes, summary};
+use crate::live::{Line, Live, Notes, summary, ways_on};
 use crate::place::{Place, agent_folder};
 use crate::render::Teller;
 use crate::shell::quoted;
@@ -173,7 +173,9 @@ fn extension(path: &Path) -> String {
 /// Reads a file to its end. A device or a pipe, which may have none, is refused.
 fn bytes_of(path: &Path) -> Result<Source, Failure> {
     let failed = |why: std::io::Error| Failure::file(path, &why);
-    let refused = |what: &str| Failure::usage(format!("{} {what}", path.display()), "name a file of at most 16 MiB");
+    let refused = |what: &str| {
+        Failure::usage(format!("{} {what}", path.display()), "save it into a file of at most 16 MiB, and name that")
+    };
     // Looked at before it is opened: opening a pipe would wait for somebody to write.
     let about = std::fs::metadata(path).map_err(failed)?;
     if !about.is_file() {
@@ -246,9 +248,8 @@ impl Screens {
             }
         }
         self.notes.line(Look::Faint, &format!("  {}", summary(result)));
-        if Exit::of(result) == Exit::ModelFailed {
-            let run = quoted(crate::live::short(result.report.run_id.as_str()));
-            self.notes.line(Look::Plain, &format!("help: go on from here with `gesta resume {run}{flag}`"));
+        for (look, text) in ways_on(result, flag) {
+            self.notes.line(look, &text);
         }
     }
 }

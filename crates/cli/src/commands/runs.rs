@@ -45,7 +45,7 @@ enum StatusWord {
 
 impl Runs {
     pub(crate) fn run(self, globals: &Globals) -> Ended {
-        let place = Place::open(globals, None)?;
+        let place = Place::open_to_read(globals)?;
         wait_for(async {
             let store = place.store();
             let status = self.status.map(|status| match status {
@@ -55,6 +55,9 @@ impl Runs {
             });
             let filter = RunFilter { agent: self.agent.clone(), status, limit: self.limit, ..RunFilter::default() };
             let runs = store.runs(&filter).await?;
+            if runs.is_empty() {
+                place.check().await?;
+            }
             let mut waiting: BTreeMap<RunId, Vec<Hold>> = BTreeMap::new();
             for open in store.holds(&HoldFilter { agent: self.agent.clone(), ..HoldFilter::default() }).await? {
                 waiting.entry(open.hold.binding.run_id.clone()).or_default().push(open.hold);

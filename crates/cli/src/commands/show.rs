@@ -41,10 +41,10 @@ pub(crate) struct Show {
 
 impl Show {
     pub(crate) fn run(self, globals: &Globals) -> Ended {
-        let place = Place::open(globals, None)?;
+        let place = Place::open_to_read(globals)?;
         wait_for(async {
             let store = place.store();
-            let head = stored::find(&store, &self.run).await?;
+            let head = stored::find(&place, &self.run).await?;
             let mut screen = Screen::stdout();
             if self.events {
                 for event in store.load(&head.run).await?.events {
