@@ -29,10 +29,13 @@ fn attacked(source: &str) -> Box<dyn Document> {
     document
 }
 
-/// The attack fails, and what the record says still holds.
-fn fails(body: &str) -> String {
+/// What the attack came to; after it, what the record says still holds.
+fn attack(body: &str) -> Result<String, String> {
     let mut document = attacked(&format!("#[tool('t')] fn attack() -> unknown {{ {body} }}"));
-    let error = call(&mut *document, "attack", json!({})).unwrap_err();
+    let error = match call(&mut *document, "attack", json!({})) {
+        Ok(called) => return Err(format!("succeeded with {}", called.result)),
+        Err(error) => error,
+    };
     let mut asked = desk();
     let orders = document.call("recent_orders", &arguments(json!({})), &mut asked).unwrap();
     assert_eq!(orders.result[0]["id"], json!("o_1"));
@@ -41,11 +44,12 @@ fn fails(body: &str) -> String {
     assert_eq!(call(&mut *document, "count", json!({})).unwrap().result, json!(2));
     let names: Vec<String> = document.specs().unwrap().into_iter().map(|spec| spec.name).collect();
     assert_eq!(names, ["recent_orders", "hello", "count", "attack", "add_tool"]);
-    error.to_string()
+    Ok(error.to_string())
 }
 
 #[test]
 fn what_would_change_what_can_act_is_refused_or_undone() {
+    let mut wrong = Vec::new();
     for (body, says) in [
         // A root in front of the grant, by parsing into a fresh object and without parsing.
         ("const n = new {}; parse('root App { fn orders(n: int) -> list { [] } }', n); 1", "no root"),
@@ -54,7 +58,7 @@ fn what_would_change_what_can_act_is_refused_or_undone() {
         // Code that runs while a text is parsed.
         ("const n = new {}; parse('#[init] fn go() { root.count = 9; }', n); 1", "only tag allowed"),
         ("const n = new {}; parse('a: root.tools.count()', n); 1", "plain value"),
-        ("const n = new {}; parse('a: [1, root.tools.count()]', n); 1", "expected `,` or `]`"),
+        ("const n = new {}; parse('a: [1, root.tools.count()]', n); 1", "plain value"),
         ("const n = new {}; parse('a: 1 + root.tools.count()', n); 1", "plain value"),
         ("const n = new {}; parse('a: `${root.tools.count()}`', n); 1", "plain value"),
         ("const n = new {}; parse('#[if(root.tools.count())] a: 1', n); 1", "only tag allowed"),
@@ -74,7 +78,7 @@ fn what_would_change_what_can_act_is_refused_or_undone() {
         ("Data.move(Fn.data(root.stash.hidden), root.stash, self); 1", "function `hidden`"),
         ("self.hello = () => 'pwned'; 1", "function"),
         ("root.handler = (x: int): int => x + 100; 1", "the functions in the field `handler`"),
-        ("root.kept = [(x) => x]; 1", "the functions in the field `kept`"),
+        ("const f = (x: int): int => x; root.kept = [f]; 1", "the functions in the field `kept`"),
         ("const n = new {}; parse('#[tool(\"x\")] fn evil() -> int { 1 }', n); root.count = n; 1", "function `evil`"),
         ("const n = new {}; parse('fn evil() -> int { 1 }', n); n.move(self); 1", "function `evil`"),
         // Prototypes and types that add a callable.
@@ -82,8 +86,10 @@ fn what_would_change_what_can_act_is_refused_or_undone() {
         ("const n = new {}; n.set_prototype(root.stash); self.keep = n; 1", "prototype"),
         ("root.stash.create_type('Note'); 1", "the type `Note`"),
         // Objects with functions moved or hidden.
-        ("const n = new {}; self.move(n); root.n = n; 1", "moved or hid"),
-        ("root.tools = new {}; 1", ""),
+        ("const n = new {} on root; root.n = n; self.move(n); 1", "moved or hid"),
+        ("root.stash.move(self); 1", "moved or hid"),
+        ("root.tools = new {}; 1", "moved or hid"),
+        ("root.stash = 5; 1", "moved or hid"),
         ("Mine = new root { x: 1 }; 1", ""),
     ] {
         let source = format!("#[tool('t')] fn attack() -> unknown {{ {body} }}");
@@ -92,9 +98,12 @@ fn what_would_change_what_can_act_is_refused_or_undone() {
             assert!(refused.message.contains("a root cannot be made here"), "{refused}");
             continue;
         }
-        let said = fails(body);
-        assert!(said.contains(says), "{body}: {said}");
+        match attack(body) {
+            Ok(said) if said.contains(says) => {}
+            other => wrong.push(format!("{body}: {other:?}")),
+        }
     }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 #[test]

@@ -111,7 +111,9 @@ impl Census {
             return Some(format!("the call removed the function `{name}`"));
         }
         let moved = self.holders.iter().find(|(node, known)| {
-            path(graph, node) != **known || graph.find_node_named(known.as_str(), None).as_ref() != Some(*node)
+            path(graph, node) != **known
+                || graph.find_node_named(known.as_str(), None).as_ref() != Some(*node)
+                || is_hidden(graph, node)
         });
         moved.map(|(_, path)| format!("the call moved or hid the object `{path}`, which has functions"))
     }
@@ -226,6 +228,24 @@ fn collect(value: &Val, depth: usize, left: &mut usize, found: &mut Vec<DataRef>
         }),
         _ => {}
     }
+}
+
+/// Whether a field of another value stands where an object, or one that it is in, is looked for.
+fn is_hidden(graph: &Graph, node: &NodeRef) -> bool {
+    let mut current = node.clone();
+    for _ in 0..PATH_MAX {
+        let Some(node) = graph.nodes.get(&current) else { return true };
+        let Some(parent) = node.parent.clone() else { return false };
+        let data = graph.nodes.get(&parent).and_then(|parent| parent.data.get(node.name.as_str()));
+        if let Some(data) = data {
+            let field = graph.get_stof_data::<Field>(data);
+            if field.and_then(|field| field.value.try_obj()).as_ref() != Some(&current) {
+                return true;
+            }
+        }
+        current = parent;
+    }
+    true
 }
 
 /// The path of an object, by names from its root. Objects that were moved into each other have none.
