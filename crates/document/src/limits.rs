@@ -42,7 +42,7 @@ impl Default for Limits {
             call_time_max_ms: 2_000,
             instructions_max: 50_000_000,
             call_depth_max: 1_000,
-            processes_max: 1_000,
+            processes_max: 256,
             grants_max: 50,
             grant_arguments_bytes_max: 64 * 1024,
             grant_result_bytes_max: 256 * 1024,
