@@ -136,7 +136,7 @@ fn every_end_says_which_limit_was_met() {
         ("fork", json!({}), "the tool began more than 256 async functions"),
         ("deep", json!({}), "the tool calls itself too deeply (more than 1000 levels)"),
         ("flood", json!({"times": 51}), "a call may use grants 50 times; App.tell is one too many"),
-        ("large", json!({"size": 65_536}), "the argument `first` of App.tell cannot be given: the value is larger than 65536 bytes"),
+        ("large", json!({"size": 65_536}), "the arguments of App.tell are larger than 65536 bytes"),
         ("dice", json!({}), "function 'nanoid' not found"),
         ("panics", json!({}), "the engine gave up: end byte index 2 is not a char boundary"),
         ("type_error", json!({}), "cannot call 'round' on null"),

@@ -53,6 +53,8 @@ pub(crate) fn bare_graph() -> Graph {
 fn reduced() -> Graph {
     let mut graph = Graph::default();
     graph.set_deadpools_enabled(false);
+    // For exports as text.
+    graph.keep_source(true);
     for (library, names) in REMOVED {
         for name in *names {
             graph.remove_libfunc(&(*library).into(), name);

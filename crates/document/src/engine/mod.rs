@@ -21,7 +21,7 @@ use std::panic::{self, AssertUnwindSafe};
 use gesta_run::ToolSpec;
 use gesta_run::json::Object;
 use serde_json::{Value, json};
-use stof::model::Func;
+use stof::model::{BstfFormat, Format as _, Func, StofFormat};
 use stof::runtime::Val;
 use stof::runtime::proc::Process;
 
@@ -296,11 +296,8 @@ impl Document for Engine {
             message: format!("the document cannot be written: {}", errors::plain(&error.message())),
         };
         match form {
-            Form::Bstf => {
-                use stof::model::Format as _;
-                Ok(stof::model::BstfFormat {}.binary_export(graph, "bstf", None).map_err(failed)?.to_vec())
-            }
-            Form::Stof => Ok(graph.string_export("stof:human", None).map_err(failed)?.into_bytes()),
+            Form::Bstf => Ok(BstfFormat {}.binary_export(graph, "bstf", None).map_err(failed)?.to_vec()),
+            Form::Stof => Ok(StofFormat {}.string_export(graph, "stof:human", None).map_err(failed)?.into_bytes()),
         }
     }
 
