@@ -297,7 +297,7 @@ impl Document for Engine {
         };
         match form {
             Form::Bstf => Ok(BstfFormat {}.binary_export(graph, "bstf", None).map_err(failed)?.to_vec()),
-            Form::Stof => Ok(StofFormat {}.string_export(graph, "stof:human", None).map_err(failed)?.into_bytes()),
+            Form::Stof => Ok(StofFormat {}.string_export(graph, "stof", None).map_err(failed)?.into_bytes()),
         }
     }
 
