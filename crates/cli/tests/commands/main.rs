@@ -13,5 +13,6 @@ mod paste;
 mod resume;
 mod run;
 mod show;
+mod store;
 mod talk;
 mod together;
