@@ -192,7 +192,8 @@ impl Failure {
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.message)?;
+        // What failed may be said in a model's words: they begin no line that looks like one of ours.
+        f.write_str(&self.message.replace('\n', " "))?;
         self.details.iter().try_for_each(|line| write!(f, "\n  {line}"))?;
         if self.help.is_empty() { Ok(()) } else { write!(f, "\nhelp: {}", self.help) }
     }

@@ -53,7 +53,7 @@ pub(crate) fn lines_of(hold: &Hold) -> Vec<String> {
         (HoldKind::Call, _) => "waits for a person",
     };
     let mut lines = vec![format!("{} {arguments} ({}) {what}", hold.name, name(hold))];
-    lines.extend(hold.reason.iter().map(|reason| format!("  because: {reason}")));
+    lines.extend(hold.reason.iter().map(|reason| format!("  because: {}", reason.replace('\n', " "))));
     lines
 }
 
