@@ -18,6 +18,9 @@ mod guidance;
 mod image;
 mod open;
 
+#[cfg(test)]
+mod properties;
+
 pub use check::{Report, check};
 pub use grant::{GrantName, GrantSpec};
 pub use guidance::{ADD_TOOL_GUIDANCE, examples_of_guidance};

@@ -61,7 +61,16 @@ pub(crate) fn place(text: &str, offset: usize) -> Place {
 pub(crate) fn frame(text: &str, at: Place) -> String {
     let line = text.lines().nth(at.line.saturating_sub(1)).unwrap_or("");
     let from = at.column.saturating_sub(61);
-    let shown: String = line.chars().skip(from).take(100).map(|found| if found == '\t' { ' ' } else { found }).collect();
+    let text: String = line.chars().skip(from).take(100).map(shown).collect();
     let number = at.line.to_string();
-    format!("{number} | {shown}\n{} | {}^", " ".repeat(number.len()), " ".repeat(at.column.saturating_sub(from + 1)))
+    format!("{number} | {text}\n{} | {}^", " ".repeat(number.len()), " ".repeat(at.column.saturating_sub(from + 1)))
+}
+
+/// A character as it is shown to a reader: one that cannot be seen is not handed on.
+fn shown(found: char) -> char {
+    match found {
+        '\t' => ' ',
+        hidden if crate::guard::is_hidden(hidden) => '\u{FFFD}',
+        other => other,
+    }
 }

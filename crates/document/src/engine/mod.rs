@@ -5,6 +5,8 @@ mod clock;
 mod data;
 mod docs;
 mod errors;
+#[cfg(test)]
+pub(crate) mod for_properties;
 mod grants;
 mod libraries;
 mod load;
