@@ -9,7 +9,7 @@ fn said(files: &[(&str, &str)]) -> String {
 }
 
 fn crate_of(name: &str, dependencies: &str) -> String {
-    format!("[package]\nname = \"gesta-{name}\"\n[dependencies]\n{dependencies}\n")
+    format!("[package]\nname = \"gesta-{name}\"\n[dependencies]\n{dependencies}\n[lints]\nworkspace = true\n")
 }
 
 #[test]
@@ -72,9 +72,19 @@ fn arrows_between_crates_only_point_upwards() {
 }
 
 #[test]
+fn only_the_sandbox_may_leave_the_lints_that_forbid_unsafe() {
+    let own = crate_of("model", "").replace("workspace = true\n", "[lints.rust]\nunsafe_code = \"allow\"\n");
+    assert!(said(&[("crates/model/Cargo.toml", &own)]).contains("`unsafe` is for `sandbox` alone"));
+    let own = own.replace("model", "sandbox");
+    assert_eq!(said(&[("crates/sandbox/Cargo.toml", &own)]), "");
+}
+
+#[test]
 fn a_power_stays_with_the_crate_that_holds_it() {
     let sql = crate_of("runtime", "rusqlite.workspace = true");
     assert!(said(&[("crates/runtime/Cargo.toml", &sql)]).contains("it is for: store"));
+    let calls = crate_of("model", "[target.'cfg(unix)'.dependencies]\nlibc.workspace = true");
+    assert!(said(&[("crates/model/Cargo.toml", &calls)]).contains("`libc` is not for `model`; it is for: sandbox"));
     let clock = crate_of("run", "jiff.workspace = true");
     assert!(said(&[("crates/run/Cargo.toml", &clock)]).contains("`run` is pure"));
 }

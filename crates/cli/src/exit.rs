@@ -3,10 +3,13 @@
 use std::fmt;
 use std::process::ExitCode;
 
-use gesta_run::{FeedError, Outcome, RunResult, Status};
+use gesta_run::{AnswerError, FeedError, HoldReply, Outcome, RunResult, Status};
 use gesta_runtime::folder::FolderErrors;
 use gesta_runtime::{AgentError, OpenError};
 use gesta_store::StoreError;
+use serde_json::{Value, json};
+
+use crate::shell::quoted;
 
 /// What the process hands back; `docs/errors.md` lists the numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,15 +26,28 @@ pub(crate) enum Exit {
     ModelFailed,
     /// The store failed.
     StoreFailed,
+    /// It was done, but standard output could not be written.
+    Unwritten,
     /// Someone pressed Ctrl-C.
     Cancelled,
 }
 
 /// The table of exit codes, as `--help` shows it.
 pub(crate) const CODES: &str = "Exit codes: 0 completed, 1 another outcome, 2 usage or configuration, 3 parked, \
-                                4 the model failed, 5 the store failed, 130 cancelled.";
+                                4 the model failed, 5 the store failed, 6 standard output cannot be written, 130 cancelled.";
 
 impl Exit {
+    /// The word for a failure that has none of its own.
+    fn code(self) -> &'static str {
+        match self {
+            Self::Usage => "usage",
+            Self::ModelFailed => "model_failed",
+            Self::StoreFailed => "store_failed",
+            Self::Cancelled => "cancelled",
+            Self::Done | Self::Other | Self::Parked | Self::Unwritten => "failed",
+        }
+    }
+
     /// The exit code of a run as it stands.
     pub(crate) fn of(result: &RunResult) -> Self {
         match (result.status, result.outcome) {
@@ -54,6 +70,7 @@ impl From<Exit> for ExitCode {
             Exit::Parked => 3,
             Exit::ModelFailed => 4,
             Exit::StoreFailed => 5,
+            Exit::Unwritten => 6,
             Exit::Cancelled => 130,
         })
     }
@@ -64,6 +81,8 @@ impl From<Exit> for ExitCode {
 pub(crate) struct Failure {
     /// The exit code.
     pub(crate) exit: Exit,
+    /// The word for programs; `docs/errors.md` lists them.
+    pub(crate) code: &'static str,
     /// What failed.
     pub(crate) message: String,
     /// Lines below it: causes, or several mistakes of one file.
@@ -78,7 +97,61 @@ pub(crate) type Ended = Result<Exit, Failure>;
 impl Failure {
     /// A failure with its way out.
     pub(crate) fn new(exit: Exit, message: impl Into<String>, help: impl Into<String>) -> Self {
-        Self { exit, message: message.into(), details: Vec::new(), help: help.into() }
+        Self { exit, code: exit.code(), message: message.into(), details: Vec::new(), help: help.into() }
+    }
+
+    /// The same failure, under this word.
+    #[must_use]
+    pub(crate) fn coded(mut self, code: &'static str) -> Self {
+        self.code = code;
+        self
+    }
+
+    /// What programs get in the place of a result.
+    pub(crate) fn json(&self) -> Value {
+        json!({"error": {"code": self.code, "message": self.message, "details": self.details, "help": self.help}})
+    }
+
+    /// Why answers to holds were refused. `run` names the run on the command line, `first` says what was answered
+    /// before.
+    pub(crate) fn of_answers(why: &AnswerError, run: &str, first: Option<&HoldReply>) -> Self {
+        let look = format!("`gesta show {}` tells how it stands", quoted(run));
+        match why {
+            AnswerError::Conflict { call } => match first {
+                Some(first) => {
+                    let first = crate::render::hold_reply(first);
+                    let message = format!("`{call}` was answered before, and the first answer counts: it {first}");
+                    Self::new(Exit::Other, message, look).coded("conflict")
+                }
+                None => {
+                    Self::usage(format!("two different answers were given to `{call}`"), "give one").coded("conflict")
+                }
+            },
+            AnswerError::ToolGone { .. } => {
+                Self::new(Exit::Other, why.to_string(), "bring the tool back, or tell the model with --force")
+                    .coded("tool_gone")
+            }
+            AnswerError::UnknownCall { .. } => Self::new(Exit::Other, why.to_string(), look).coded("no_such_hold"),
+            AnswerError::RunEnded(_) => {
+                Self::new(Exit::Other, why.to_string(), "start anew: nothing of it waits any more").coded("run_ended")
+            }
+            AnswerError::Expired { .. } => {
+                let message = format!("{why}; the run is closed");
+                Self::new(Exit::Other, message, "start anew: nothing of it waits any more").coded("hold_expired")
+            }
+            AnswerError::Binding { .. } => Self::usage(why.to_string(), look).coded("binding_differs"),
+            AnswerError::NotAccepted { .. } => Self::usage(why.to_string(), look).coded("not_accepted"),
+            AnswerError::NoReason { .. } => {
+                Self::usage(why.to_string(), "say why: the model reads it").coded("no_reason")
+            }
+            AnswerError::Arguments { call, issues } => {
+                let message = format!("`{call}` was not run: the arguments do not fit the tool's schema");
+                let mut failure = Self::usage(message, "mend the arguments, and answer again");
+                failure.details = issues.split("; ").map(str::to_owned).collect();
+                failure.coded("arguments_invalid")
+            }
+            _ => Self::usage(why.to_string(), look).coded("answer_refused"),
+        }
     }
 
     /// A mistake on the command line.
@@ -119,7 +192,8 @@ impl Failure {
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.message)?;
+        // What failed may be said in a model's words: they begin no line that looks like one of ours.
+        f.write_str(&self.message.replace('\n', " "))?;
         self.details.iter().try_for_each(|line| write!(f, "\n  {line}"))?;
         if self.help.is_empty() { Ok(()) } else { write!(f, "\nhelp: {}", self.help) }
     }
@@ -132,7 +206,7 @@ impl From<StoreError> for Failure {
             StoreError::Leased { .. } | StoreError::HoldSettled { .. } => Exit::Other,
             _ => Exit::StoreFailed,
         };
-        Self::split(exit, &why).or_help("`gesta doctor` looks at the data folder and the store")
+        Self::split(exit, &why).coded(why.code()).or_help("`gesta doctor` looks at the data folder and the store")
     }
 }
 
@@ -140,7 +214,7 @@ impl From<FolderErrors> for Failure {
     fn from(why: FolderErrors) -> Self {
         let mut failure = Self::usage("the agent cannot be used", "mend it, and look again with `gesta check FOLDER`");
         failure.details = why.0.iter().map(ToString::to_string).collect();
-        failure
+        failure.coded("agent_invalid")
     }
 }
 
@@ -149,22 +223,33 @@ impl From<AgentError> for Failure {
         match why {
             AgentError::Store(why) => why.into(),
             AgentError::Input(FeedError::InputEmpty) => {
-                Self::usage("the input is empty", "say something: `gesta run FOLDER \"text\"`")
+                Self::usage("the input is empty", "say something: `gesta run FOLDER \"text\"`").coded("input_empty")
             }
             AgentError::Input(FeedError::InputTooLong { bytes, max }) => Self::usage(
                 format!("the input has {bytes} bytes, the limit is {max}"),
                 "send less, or raise `input_bytes_max` under `[limits]` in agent.toml",
-            ),
+            )
+            .coded("input_too_long"),
             AgentError::Waiting { run, open } => {
                 let calls: Vec<&str> = open.iter().map(gesta_run::CallId::as_str).collect();
+                let run = quoted(run.as_str());
                 Self::new(
                     Exit::Parked,
                     format!("the conversation waits for answers to {}", calls.join(", ")),
-                    format!("answer them first: `gesta resume {run} --approve CALL`, or `gesta show {run}` to look"),
+                    format!("`gesta show {run}` tells what waits and how it is answered"),
                 )
+                .coded("waiting")
             }
-            AgentError::Busy { .. } | AgentError::Answers(_) | AgentError::CannotGoOn { .. } => {
-                Self::split(Exit::Other, &why).or_help("`gesta show RUN` tells how the run stands")
+            AgentError::Answers(why) => Self::of_answers(&why, "RUN", None),
+            AgentError::Busy { run } => Self::new(
+                Exit::Other,
+                format!("the conversation is busy: run {run} is going on in another process"),
+                "wait until it is done, or end that process (Ctrl-C there): the next turn then takes the run up",
+            )
+            .coded("conversation_busy"),
+            AgentError::CannotGoOn { ref run, .. } => {
+                let look = format!("`gesta show {}` tells how the run stands", quoted(run.as_str()));
+                Self::split(Exit::Other, &why).or_help(look).coded("cannot_go_on")
             }
             _ => Self::split(Exit::Usage, &why).or_help("`gesta check FOLDER` looks at the agent"),
         }
@@ -178,7 +263,8 @@ impl From<OpenError> for Failure {
             OpenError::Agent(why) => why.into(),
             OpenError::Store(why) => why.into(),
             OpenError::Provider(_) => Self::split(Exit::Usage, &why)
-                .or_help("`gesta doctor` tells which keys are set; `--model script` needs none"),
+                .or_help("`gesta doctor` tells which keys are set; `--model script` needs none")
+                .coded("provider_unusable"),
             _ => Self::split(Exit::Usage, &why).or_help("`gesta check FOLDER` looks at the agent"),
         }
     }

@@ -120,14 +120,15 @@ fn read_line(from: &mut impl BufRead) -> Typed {
 /// All that a pipe holds.
 ///
 /// # Errors
-/// It cannot be read, is too long, or is not UTF-8.
-pub(crate) fn whole_stdin() -> Result<String, String> {
+/// It cannot be read, is too long, or is not UTF-8; with the way out.
+pub(crate) fn whole_stdin() -> Result<String, (String, &'static str)> {
     let mut bytes = Vec::new();
-    io::stdin().lock().take(INPUT_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(|why| why.to_string())?;
+    let read = io::stdin().lock().take(INPUT_BYTES_MAX + 1).read_to_end(&mut bytes);
+    read.map_err(|why| (why.to_string(), "pipe a text into it"))?;
     if bytes.len() as u64 > INPUT_BYTES_MAX {
-        return Err(format!("it is longer than {INPUT_BYTES_MAX} bytes"));
+        return Err((format!("it is longer than {INPUT_BYTES_MAX} bytes"), "send less, or a part of it"));
     }
-    String::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned())
+    String::from_utf8(bytes).map_err(|_| ("it is not UTF-8".to_owned(), "convert it to UTF-8, or add it with --file"))
 }
 
 #[cfg(test)]

@@ -3,11 +3,12 @@
 use std::future::Future;
 use std::sync::Arc;
 
-use gesta_run::{Delta, RunResult, Status};
+use gesta_run::{Delta, Outcome, RunResult, Status};
 use gesta_runtime::{Cancel, Listener, Progress};
 use tokio::sync::mpsc::{self, UnboundedReceiver};
 
-use crate::render::{Teller, Voice};
+use crate::render::{Teller, Told, Voice};
+use crate::shell::quoted;
 use crate::terminal::{Look, Screen};
 
 /// Where it goes what is not the model's text.
@@ -30,6 +31,10 @@ pub(crate) struct Live<'a> {
     details: bool,
     /// Some text of the present answer was shown as it came.
     streamed: bool,
+    /// The run that was asked for has begun: what happens belongs to it.
+    begun: bool,
+    /// Something was told of a run that was left before.
+    took_up: bool,
 }
 
 /// Someone pressed Ctrl-C a second time: nothing is waited for any more.
@@ -66,7 +71,15 @@ impl Line {
 impl<'a> Live<'a> {
     /// Shows a run on these screens.
     pub(crate) fn new(text: &'a mut Screen, notes: Notes<'a>, teller: Teller, details: bool) -> Self {
-        Self { text, notes, teller, details, streamed: false }
+        Self { text, notes, teller, details, streamed: false, begun: true, took_up: false }
+    }
+
+    /// For a turn that has not begun yet: a run that was left in its conversation may be taken up first. What that one
+    /// says is no answer to this turn, and goes to the notes.
+    #[must_use]
+    pub(crate) fn of_turn(mut self) -> Self {
+        self.begun = false;
+        self
     }
 
     /// Waits for the work and shows what it tells meanwhile. Ctrl-C cancels it; a second one leaves it as a crash would.
@@ -105,36 +118,62 @@ impl<'a> Live<'a> {
 
     fn progress(&mut self, progress: &Progress) {
         match progress {
+            Progress::Started { .. } if !self.begun => {
+                self.begun = true;
+                if std::mem::take(&mut self.took_up) {
+                    self.note(Look::Warn, "now to what was said:");
+                }
+            }
             Progress::TripStarted { .. } => self.streamed = false,
-            Progress::Delta { delta: Delta::Text { text, .. }, .. } => {
+            Progress::Delta { delta: Delta::Text { text, .. }, .. } if self.begun => {
                 self.streamed |= !text.is_empty();
-                self.text.text(Look::Plain, text);
+                self.text.prose(Look::Plain, text);
                 self.text.flush();
             }
             Progress::Happened(event) => {
                 for told in self.teller.event(event) {
-                    match told.voice {
-                        Voice::User => {}
-                        Voice::Model if self.streamed => self.text.end_line(),
-                        Voice::Model => self.text.line(told.look, &told.text),
-                        Voice::Deed if told.detail && !self.details => {}
-                        Voice::Deed => self.note(told.look, &told.text),
-                    }
+                    self.tell(&told);
                 }
+            }
+            Progress::Finished(result) if !self.begun => {
+                let text = format!("that was {}", summary(result));
+                self.note(Look::Faint, &text);
             }
             Progress::Started { .. } | Progress::Delta { .. } | Progress::Finished(_) => {}
         }
     }
 
+    fn tell(&mut self, told: &Told) {
+        if !self.begun && !std::mem::replace(&mut self.took_up, true) {
+            self.note(Look::Warn, "the turn before was left unfinished, and is taken up first:");
+        }
+        match told.voice {
+            Voice::User => {}
+            Voice::Model if !self.begun => self.note_whole(told.look, &format!("it says: {}", told.text)),
+            Voice::Model if self.streamed => self.text.end_line(),
+            Voice::Model => self.text.prose_line(&told.text),
+            Voice::Deed if told.detail && !self.details => {}
+            Voice::Deed => self.note(told.look, &told.text),
+        }
+    }
+
+    /// A line beside the answer, cut to the screen.
     fn note(&mut self, look: Look, text: &str) {
+        self.note_as(look, text, !self.details);
+    }
+
+    fn note_whole(&mut self, look: Look, text: &str) {
+        self.note_as(look, text, false);
+    }
+
+    fn note_as(&mut self, look: Look, text: &str, fit: bool) {
         self.text.end_line();
-        let details = self.details;
         let screen = match &mut self.notes {
             Notes::Between => &mut *self.text,
             Notes::Beside(screen) => screen,
             Notes::Nowhere => return,
         };
-        let text = if details { text.to_owned() } else { screen.fit(text, 2) };
+        let text = if fit { screen.fit(text, 2) } else { text.replace('\n', "\n  ") };
         screen.line(look, &format!("  {text}"));
     }
 }
@@ -161,6 +200,22 @@ pub(crate) fn summary(result: &RunResult) -> String {
     }
     parts.push(format!("run {}", short(result.report.run_id.as_str())));
     parts.join(", ")
+}
+
+/// How a person goes on with a run that failed and can go on, with what no event has told: why the store failed.
+/// `flag` names the data folder.
+pub(crate) fn ways_on(result: &RunResult, flag: &str) -> Vec<(Look, String)> {
+    let go_on =
+        format!("help: go on from here with `gesta resume {}{flag}", quoted(short(result.report.run_id.as_str())));
+    match (result.outcome, &result.error) {
+        (Some(Outcome::StoreFailed), Some(error)) => {
+            let go_on = format!("{go_on}` once that is mended");
+            vec![(Look::Bad, format!("  ends: store_failed: {}", error.message)), (Look::Plain, go_on)]
+        }
+        (Some(Outcome::ModelFailed), _) => vec![(Look::Plain, format!("{go_on}`"))],
+        (Some(Outcome::MaxTrips), _) => vec![(Look::Plain, format!("{go_on} --trips N`"))],
+        _ => Vec::new(),
+    }
 }
 
 /// Milliseconds as seconds.

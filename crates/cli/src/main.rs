@@ -3,9 +3,11 @@
 mod commands;
 
 mod holds;
+mod left;
 mod lines;
 mod live;
 mod render;
+mod shell;
 mod stored;
 mod talk;
 
@@ -14,24 +16,37 @@ mod exit;
 mod logs;
 mod place;
 mod terminal;
+mod visible;
 
 use std::process::ExitCode;
 
 use clap::Parser;
 
 use commands::Cli;
+use exit::{Exit, Failure};
 use terminal::{Look, Screen};
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
     logs::start(&cli.globals);
-    match cli.command.run(&cli.globals) {
-        Ok(exit) => exit.into(),
-        Err(failure) => {
-            let mut screen = Screen::stderr();
-            screen.text(Look::Bad, "error: ");
-            screen.line_on(&failure.to_string());
+    let ended = cli.command.run(&cli.globals);
+    let lost = terminal::lost().map(|why| {
+        let help = "what was asked has been done; make room or name another place, and look with `gesta show last`";
+        Failure::new(Exit::Unwritten, format!("standard output cannot be written: {why}"), help)
+    });
+    lost.iter().for_each(tell);
+    match (ended, lost) {
+        (Ok(_), Some(lost)) => lost.exit.into(),
+        (Ok(exit), None) => exit.into(),
+        (Err(failure), _) => {
+            tell(&failure);
             failure.exit.into()
         }
     }
+}
+
+fn tell(failure: &Failure) {
+    let mut screen = Screen::stderr();
+    screen.text(Look::Bad, "error: ");
+    screen.line_on(&failure.to_string());
 }

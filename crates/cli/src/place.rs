@@ -9,6 +9,8 @@ use gesta_store::{FILE_NAME, Sqlite, Store, StoreOptions};
 use crate::commands::Globals;
 use crate::environment::Environment;
 use crate::exit::Failure;
+use crate::shell::quoted;
+use crate::terminal::{Look, Screen};
 
 /// An opened store, and the folder it lies in.
 pub(crate) struct Place {
@@ -31,8 +33,37 @@ impl Place {
         let elsewhere = named(globals, None)?.as_ref() != Some(&data);
         let of_agent = elsewhere && agent.is_some_and(|agent| agent.storage.data.is_some());
         let flag = globals.data.is_some() || of_agent;
-        let flag = if flag { format!(" --data {}", quoted(&data.display().to_string())) } else { String::new() };
+        let flag = flag_of(flag, &data);
         Ok(Self { data, flag, sqlite })
+    }
+
+    /// Opens the store to look at it: one that cannot be written is read all the same.
+    ///
+    /// # Errors
+    /// As [`Place::open`].
+    pub(crate) fn open_to_read(globals: &Globals) -> Result<Self, Failure> {
+        match Self::open(globals, None) {
+            Err(failure) if UNWRITABLE.contains(&failure.code) => {
+                let Some(data) = named(globals, None)?.or_else(gesta_store::default_folder) else {
+                    return Err(failure);
+                };
+                // What keeps it from being read, too, is less to the point than why it cannot be written.
+                let Ok(sqlite) = Sqlite::open_to_read(&data, StoreOptions::default()) else { return Err(failure) };
+                let mut screen = Screen::stderr();
+                screen.line(Look::Warn, &format!("only read: {}", failure.message));
+                let flag = flag_of(globals.data.is_some(), &data);
+                Ok(Self { data, flag, sqlite })
+            }
+            other => other,
+        }
+    }
+
+    /// Whether the store is sound. Reads all of it.
+    ///
+    /// # Errors
+    /// It is damaged.
+    pub(crate) async fn check(&self) -> Result<(), Failure> {
+        Ok(self.sqlite.check().await?)
     }
 
     /// The store, as agents take it.
@@ -50,14 +81,11 @@ impl Place {
     }
 }
 
-/// A word as a shell takes it.
-pub(crate) fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_alphanumeric() || "/._-+:@%=,".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', "'\\''"))
-    }
+/// Why a store cannot be opened that could perhaps be read.
+const UNWRITABLE: [&str; 3] = ["store_full", "store_read_only", "store_permission"];
+
+fn flag_of(named: bool, data: &Path) -> String {
+    if named { format!(" --data {}", quoted(data)) } else { String::new() }
 }
 
 /// The data folder that something names, where something does.
@@ -101,7 +129,7 @@ pub(crate) fn agent_folder(dir: &Path, environment: &Environment) -> Result<Fold
     Folder::load(dir, &|name| environment.get(name)).map_err(|why| {
         let mut failure = Failure::from(why);
         failure.message = format!("{} cannot be used", dir.display());
-        failure.help = format!("mend it, and look again with `gesta check {}`", dir.display());
+        failure.help = format!("mend it, and look again with `gesta check {}`", quoted(dir));
         failure
     })
 }
@@ -122,7 +150,7 @@ pub(crate) fn is_agent(dir: &Path) -> Result<(), Failure> {
     };
     let near = near(dir);
     let help = if near.is_empty() {
-        format!("make an agent there with `gesta init {}`", dir.display())
+        format!("make an agent there with `gesta init {}`", quoted(dir))
     } else {
         format!("agents near it: {}", near.join(", "))
     };

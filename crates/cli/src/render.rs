@@ -9,6 +9,7 @@ use gesta_run::{
 };
 use serde_json::Value;
 
+use crate::holds::name_of;
 use crate::terminal::Look;
 
 /// Who or what a line is about.
@@ -47,8 +48,8 @@ fn detail(text: impl Into<String>) -> Told {
 pub(crate) struct Teller {
     intents: Vec<PatternSpec>,
     backstops: Vec<String>,
-    /// Calls that were seen, by id.
-    calls: BTreeMap<CallId, String>,
+    /// Calls that were seen, by id: their tools, and how a person names them.
+    calls: BTreeMap<CallId, (String, String)>,
 }
 
 impl Teller {
@@ -72,14 +73,14 @@ impl Teller {
     pub(crate) fn event(&mut self, event: &Event) -> Vec<Told> {
         match &event.what {
             EventKind::Opened { opening, .. } => vec![said_by_user(&opening.input)],
-            EventKind::Replied { reply, calls, .. } => self.replied(reply, calls),
+            EventKind::Replied { trip, reply, calls } => self.replied(*trip, reply, calls),
             EventKind::ModelFailed { fault, .. } => vec![deed(Look::Bad, format!("the model failed: {fault}"))],
             EventKind::Offered { added, .. } => {
                 let names: Vec<&str> = added.iter().map(|tool| tool.name.as_str()).collect();
                 vec![detail(format!("offers besides: {}", names.join(", ")))]
             }
             EventKind::Decided { call, ruling } => self.decided(call, ruling),
-            EventKind::Started { call } => vec![detail(format!("begins {} ({call})", self.name(call)))],
+            EventKind::Started { call } => vec![detail(format!("begins {} ({})", self.name(call), self.word(call)))],
             EventKind::Answered { call, end, duration_ms } => self.answered(call, end, *duration_ms),
             EventKind::GrantAsked { call, n, grant, arguments } => {
                 let asks = self.name(call).to_owned();
@@ -93,21 +94,26 @@ impl Teller {
             }
             EventKind::Held { call, .. } => {
                 // The decision before it has said so.
-                vec![detail(format!("{} ({call}) is on hold", self.name(call)))]
+                vec![detail(format!("{} ({}) is on hold", self.name(call), self.word(call)))]
             }
             EventKind::HoldAnswered { call, answer, .. } => {
-                vec![deed(Look::Strong, format!("{} ({call}) {}", self.name(call), hold_reply(answer)))]
+                vec![deed(Look::Strong, format!("{} ({}) {}", self.name(call), self.word(call), hold_reply(answer)))]
             }
             EventKind::Staged { call, needs_approval } => {
                 let when = if *needs_approval { "after the reply and an approval" } else { "after the reply" };
-                vec![deed(Look::Plain, format!("{} ({call}) is written down, to be done {when}", self.name(call)))]
+                vec![deed(
+                    Look::Plain,
+                    format!("{} ({}) is written down, to be done {when}", self.name(call), self.word(call)),
+                )]
             }
             EventKind::Performed { call, attempt } => vec![match attempt {
-                Attempt::Performed => deed(Look::Good, format!("{} ({call}) was done", self.name(call))),
-                Attempt::Failed { error } => deed(Look::Bad, format!("{} ({call}) failed: {error}", self.name(call))),
+                Attempt::Performed => deed(Look::Good, format!("{} ({}) was done", self.name(call), self.word(call))),
+                Attempt::Failed { error } => {
+                    deed(Look::Bad, format!("{} ({}) failed: {error}", self.name(call), self.word(call)))
+                }
             }],
             EventKind::Discarded { call, reason } => {
-                vec![deed(Look::Warn, format!("{} ({call}) will not be done: {reason}", self.name(call)))]
+                vec![deed(Look::Warn, format!("{} ({}) will not be done: {reason}", self.name(call), self.word(call)))]
             }
             EventKind::Intervened(it) => self.intervened(it),
             EventKind::FunctionFailed { function, error } => {
@@ -134,16 +140,22 @@ impl Teller {
     }
 
     fn name<'a>(&'a self, call: &'a CallId) -> &'a str {
-        self.calls.get(call).map_or("a call", String::as_str)
+        self.calls.get(call).map_or("a call", |(tool, _)| tool.as_str())
+    }
+
+    /// How a person names it.
+    fn word<'a>(&'a self, call: &'a CallId) -> &'a str {
+        let own = if name_of(call, 0, 0) == call.as_str() { call.as_str() } else { "?" };
+        self.calls.get(call).map_or(own, |(_, word)| word.as_str())
     }
 
     fn backstop(&self, at: usize) -> &str {
         self.backstops.get(at).map_or("?", String::as_str)
     }
 
-    fn replied(&mut self, reply: &Reply, calls: &[Resolved]) -> Vec<Told> {
+    fn replied(&mut self, trip: u32, reply: &Reply, calls: &[Resolved]) -> Vec<Told> {
         let mut told = Vec::new();
-        let mut resolved = calls.iter();
+        let mut resolved = (0..).zip(calls);
         for block in &reply.blocks {
             match &block.kind {
                 BlockKind::Text(text) if text.trim().is_empty() => {}
@@ -152,14 +164,15 @@ impl Teller {
                 }
                 BlockKind::Thinking(text) => told.push(detail(format!("thinks: {text}"))),
                 BlockKind::Call(call) => {
-                    let Some(known) = resolved.next() else {
+                    let Some((index, known)) = resolved.next() else {
                         told.push(deed(Look::Warn, format!("the call {} {} is not run", call.name, call.arguments)));
                         continue;
                     };
-                    self.calls.insert(known.id.clone(), call.name.clone());
+                    let word = name_of(&known.id, trip, index);
+                    self.calls.insert(known.id.clone(), (call.name.clone(), word.clone()));
                     let from = if call.recovered { ", found in the text" } else { "" };
                     let arguments = if call.arguments.trim().is_empty() { "{}" } else { &call.arguments };
-                    let text = format!("calls {} {arguments} ({}{from})", call.name, known.id);
+                    let text = format!("calls {} {arguments} ({word}{from})", call.name);
                     told.push(deed(Look::Strong, text));
                     if let Some(end) = &known.end {
                         told.extend(self.answered(&known.id, end, 0));
@@ -180,7 +193,7 @@ impl Teller {
     }
 
     fn decided(&self, call: &CallId, ruling: &Result<Decision, String>) -> Vec<Told> {
-        let name = self.name(call);
+        let (name, call) = (self.name(call), self.word(call));
         let because = |reason: &Option<String>| reason.as_ref().map(|it| format!(": {it}")).unwrap_or_default();
         vec![match ruling {
             Ok(Decision::Run { arguments: None, reason }) => {

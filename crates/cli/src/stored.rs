@@ -7,6 +7,7 @@ use gesta_store::{RunFilter, RunHead, Store, StoredRun};
 use serde_json::Value;
 
 use crate::exit::{Exit, Failure};
+use crate::place::Place;
 
 /// How many runs are named where a beginning fits several.
 const NAMED_MAX: usize = 5;
@@ -24,8 +25,17 @@ pub(crate) struct Shown {
 /// Finds a run: by its whole id, by the beginning or the end of one, or `last`.
 ///
 /// # Errors
-/// There is none, or there are several.
-pub(crate) async fn find(store: &Arc<dyn Store>, named: &str) -> Result<RunHead, Failure> {
+/// There is none, or there are several, or the store is damaged.
+pub(crate) async fn find(place: &Place, named: &str) -> Result<RunHead, Failure> {
+    let found = look(&place.store(), named).await;
+    if found.is_err() {
+        // What a damaged file does not show may be there: nobody is to think that it is gone.
+        place.check().await?;
+    }
+    found
+}
+
+async fn look(store: &Arc<dyn Store>, named: &str) -> Result<RunHead, Failure> {
     let none = || Failure::usage(format!("there is no run `{named}`"), "`gesta runs` lists those there are");
     if named == "last" {
         let filter = RunFilter { limit: 1, ..RunFilter::default() };
@@ -82,7 +92,7 @@ pub(crate) async fn read(store: &Arc<dyn Store>, run: &RunId) -> Result<Shown, F
         )
     };
     let config = store.config(&stored.head.config).await?.ok_or_else(gone)?;
-    let mut config: Value = serde_json::from_str(&config).map_err(|_| gone())?;
+    let mut config: Value = gesta_run::json::read_stored(config.as_bytes()).map_err(|_| gone())?;
     let spec = config.get_mut("plan").map(Value::take).ok_or_else(gone)?;
     let spec: PlanSpec = serde_json::from_value(spec).map_err(|_| gone())?;
     let plan = Plan::new(spec, Functions::default()).map_err(|_| gone())?;

@@ -3,16 +3,16 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use gesta_run::{ConversationId, Hold, HoldAnswer, HoldReply, Part, RunId, RunResult, Status};
+use gesta_run::{AnswerError, ConversationId, Hold, HoldAnswer, HoldReply, Part, RunId, RunResult, Status};
 use gesta_runtime::folder::Folder;
-use gesta_runtime::{Ask, FolderAgent, Resume};
+use gesta_runtime::{AgentError, Ask, FolderAgent, OpenError, Resume};
 use gesta_store::Store;
 
 use crate::environment::Environment;
 use crate::exit::{Exit, Failure};
 use crate::holds;
 use crate::lines::Lines;
-use crate::live::{Line, Live, Notes, summary};
+use crate::live::{Line, Live, Notes, short, summary, ways_on};
 use crate::place::{Place, agent_folder};
 use crate::render::Teller;
 use crate::terminal::{Look, Screen};
@@ -33,8 +33,10 @@ pub(crate) struct Talk {
     pub(crate) conversation: ConversationId,
     /// What the person types.
     pub(crate) lines: Lines,
-    /// Where all is shown.
+    /// Where all is shown but errors.
     pub(crate) screen: Screen,
+    /// Where errors are shown.
+    pub(crate) errors: Screen,
     /// Also what is usually left out.
     pub(crate) details: bool,
     /// The answer alone.
@@ -43,6 +45,16 @@ pub(crate) struct Talk {
     pub(crate) last: Option<RunId>,
     /// What waits in this talk.
     pub(crate) waiting: Vec<Hold>,
+}
+
+/// What came of answers to holds.
+enum Answered {
+    /// They count, and the run stands like this.
+    Now(RunResult),
+    /// They were refused, which was told, and the run stands like this.
+    Otherwise(RunResult, Exit),
+    /// The run cannot be gone on with here, which was told.
+    Not(Exit),
 }
 
 /// The talk is over because someone left in the middle of a turn.
@@ -62,10 +74,14 @@ impl Talk {
             listener: Some(line.listener.clone()),
             ..Ask::default()
         };
-        self.waiting.clear();
+        match crate::left::closes(&self.place.store(), &self.conversation).await {
+            Ok(Some(closed)) if !self.quiet => self.screen.line(Look::Warn, &format!("  {closed}")),
+            Ok(_) => {}
+            Err(failure) => return Ok(self.fail(failure)),
+        }
         let teller = Teller::new(&self.folder.settings.plan);
         let agent = self.agent.agent().clone();
-        let result = self.live(teller).follow(agent.run(ask), line).await.map_err(|_| Over)?;
+        let result = self.live(teller).of_turn().follow(agent.run(ask), line).await.map_err(|_| Over)?;
         match result {
             Ok(result) => self.settle(result).await,
             Err(why) => Ok(self.fail(why.into())),
@@ -78,8 +94,8 @@ impl Talk {
     /// The person left.
     pub(crate) async fn answer(&mut self, run: &RunId, answers: Vec<HoldAnswer>) -> Result<Exit, Over> {
         match self.resume(run, answers).await? {
-            Ok(result) => self.settle(result).await,
-            Err(failure) => Ok(self.fail(failure)),
+            Answered::Now(result) | Answered::Otherwise(result, _) => self.settle(result).await,
+            Answered::Not(exit) => Ok(exit),
         }
     }
 
@@ -88,10 +104,10 @@ impl Talk {
     /// # Errors
     /// The person left.
     pub(crate) async fn say_to_hold(&mut self, call: &str, reply: HoldReply) -> Result<Exit, Over> {
-        let found =
-            self.waiting.iter().find(|hold| hold.id.as_str() == call || (call.is_empty() && self.waiting.len() == 1));
+        let only = call.is_empty() && self.waiting.len() == 1;
+        let found = self.waiting.iter().find(|hold| hold.id.as_str() == call || holds::name(hold) == call || only);
         let Some(hold) = found else {
-            let open: Vec<&str> = self.waiting.iter().map(|hold| hold.id.as_str()).collect();
+            let open: Vec<String> = self.waiting.iter().map(holds::name).collect();
             let help =
                 if open.is_empty() { "nothing waits here".to_owned() } else { format!("waiting: {}", open.join(", ")) };
             return Ok(self.fail(Failure::usage(format!("no call `{call}` waits"), help)));
@@ -100,24 +116,58 @@ impl Talk {
         self.answer(&run, vec![HoldAnswer { binding, answer: reply }]).await
     }
 
-    async fn resume(&mut self, run: &RunId, answers: Vec<HoldAnswer>) -> Result<Result<RunResult, Failure>, Over> {
+    async fn resume(&mut self, run: &RunId, answers: Vec<HoldAnswer>) -> Result<Answered, Over> {
         let line = Line::new();
+        let given = answers.len();
         let resume =
             Resume { answers, cancel: line.cancel.clone(), listener: Some(line.listener.clone()), ..Resume::default() };
         let store: Arc<dyn Store> = self.place.store();
         let shown = match crate::stored::read(&store, run).await {
             Ok(shown) => shown,
-            Err(why) => return Ok(Err(why)),
+            Err(why) => return Ok(Answered::Not(self.fail(why))),
         };
         let teller = Teller::new(&shown.run.plan().spec).after(&shown.stored.events);
         let lookup = self.environment.lookup();
-        let work = FolderAgent::resume(store, run, &lookup, resume);
+        let work = FolderAgent::resume(store.clone(), run, &lookup, resume);
         let resumed = self.live(teller).follow(work, line).await.map_err(|_| Over)?;
-        Ok(resumed.map(|resumed| resumed.result).map_err(Failure::from))
+        match resumed {
+            Ok(resumed) => {
+                if resumed.already_answered.len() == given {
+                    self.screen.line(Look::Warn, "  somebody has said the same before: nothing ran again");
+                    self.screen.prose_line(&resumed.result.text);
+                }
+                Ok(Answered::Now(resumed.result))
+            }
+            Err(OpenError::Agent(AgentError::Answers(why))) => Ok(self.refused(&store, run, &why).await),
+            Err(why) => Ok(Answered::Not(self.fail(why.into()))),
+        }
+    }
+
+    /// Tells why answers were refused, and how the run stands now: somebody else may have answered meanwhile.
+    async fn refused(&mut self, store: &Arc<dyn Store>, run: &RunId, why: &AnswerError) -> Answered {
+        let shown = match crate::stored::read(store, run).await {
+            Ok(shown) => shown,
+            Err(why) => return Answered::Not(self.fail(why)),
+        };
+        let first = match why {
+            AnswerError::Conflict { call } => shown.run.hold_answer(call),
+            _ => None,
+        };
+        let exit = self.fail(Failure::of_answers(why, short(run.as_str()), first));
+        let result = shown.run.result();
+        if result.status == Status::Ended && !result.text.is_empty() {
+            self.screen.prose_line(&result.text);
+        }
+        Answered::Otherwise(result, exit)
     }
 
     /// Shows how a run stands, and asks about what waits as long as the person answers.
-    async fn settle(&mut self, mut result: RunResult) -> Result<Exit, Over> {
+    ///
+    /// # Errors
+    /// The person left.
+    pub(crate) async fn settle(&mut self, mut result: RunResult) -> Result<Exit, Over> {
+        let mut exit = Exit::of(&result);
+        let mut asked = false;
         loop {
             let run = result.report.run_id.clone();
             self.last = Some(run.clone());
@@ -125,29 +175,39 @@ impl Talk {
             if self.waiting.is_empty() || !self.lines.interactive {
                 break;
             }
+            asked = true;
             let answers = holds::ask(&self.lines, &mut self.screen, &result.deferred).await;
             if answers.is_empty() {
                 break;
             }
-            match self.resume(&run, answers).await? {
-                Ok(next) => result = next,
-                Err(failure) => return Ok(self.fail(failure)),
-            }
+            (result, exit) = match self.resume(&run, answers).await? {
+                Answered::Now(next) => (next.clone(), Exit::of(&next)),
+                Answered::Otherwise(next, exit) => (next, exit),
+                Answered::Not(exit) => return Ok(exit),
+            };
         }
-        self.show_waiting();
+        self.show_commands(!asked);
         if !self.quiet {
             self.screen.line(Look::Faint, &format!("  {}", summary(&result)));
+        }
+        for (look, text) in ways_on(&result, &self.place.flag) {
+            self.screen.line(look, &text);
         }
         if result.status == Status::Ended && result.empty_reply && result.error.is_none() {
             self.screen.line(Look::Warn, "  the model said nothing");
         }
-        Ok(Exit::of(&result))
+        Ok(exit)
     }
 
     /// What waits, and how it is answered.
     pub(crate) fn show_waiting(&mut self) {
+        self.show_commands(true);
+    }
+
+    /// The commands that answer what waits, each hold with its lines where the person has not just read them.
+    fn show_commands(&mut self, with_lines: bool) {
         for hold in &self.waiting {
-            for line in holds::lines_of(hold) {
+            for line in holds::lines_of(hold).into_iter().filter(|_| with_lines) {
                 self.screen.line(Look::Warn, &format!("  {line}"));
             }
             for command in holds::commands_of(hold, &self.place.flag) {
@@ -179,8 +239,8 @@ impl Talk {
     /// Tells what failed; the talk goes on.
     pub(crate) fn fail(&mut self, failure: Failure) -> Exit {
         self.screen.end_line();
-        self.screen.text(Look::Bad, "error: ");
-        self.screen.line_on(&failure.to_string());
+        self.errors.text(Look::Bad, "error: ");
+        self.errors.line_on(&failure.to_string());
         failure.exit
     }
 

@@ -5,7 +5,7 @@ use gesta_run::json::Object;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{AddedTool, GrantName};
+use crate::{AddedTool, GrantName, Refused};
 
 /// The host of a document while one of its tools runs.
 pub trait Host {
@@ -31,11 +31,42 @@ pub trait Document {
     /// As [`CallError`] says.
     fn call(&mut self, tool: &str, arguments: &Object, host: &mut dyn Host) -> Result<Called, CallError>;
 
+    /// Adds a tool on behalf of a person or of the host, under the same rules as one that the agent adds.
+    ///
+    /// # Errors
+    /// What is wrong with the source, and where.
+    fn add_tool(&mut self, source: &str) -> Result<AddedTool, Refused>;
+
+    /// Runs the functions tagged `#[main]`, in order; what they print is the log.
+    ///
+    /// # Errors
+    /// As [`CallError`] says; also where there is none.
+    fn main(&mut self, host: &mut dyn Host) -> Result<Called, CallError>;
+
+    /// What was added, oldest first, with what was set aside on opening and why ([`AddedTool::set_aside`]).
+    fn added(&self) -> &[AddedTool];
+
+    /// The whole of it for other programs: base, added tools and data.
+    ///
+    /// # Errors
+    /// It cannot be written in that form.
+    fn export(&mut self, form: Form) -> Result<Vec<u8>, CallError>;
+
     /// The data, in the engine's own binary form, for [`crate::Record::data`].
     ///
     /// # Errors
     /// The data cannot be saved.
     fn save(&mut self) -> Result<Vec<u8>, CallError>;
+}
+
+/// A form in which a document leaves the host (`spec/documents.md`, 3.9).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Form {
+    /// Source text that a person can read, in UTF-8.
+    Stof,
+    /// The engine's own binary form, which any Stof reads.
+    Bstf,
 }
 
 /// What a call that succeeded left behind.
@@ -47,7 +78,7 @@ pub struct Called {
     #[serde(default)]
     pub added: Vec<AddedTool>,
     /// The data, where the call changed it.
-    #[serde(default)]
+    #[serde(default, with = "crate::base64_text")]
     pub data: Option<Vec<u8>>,
     /// What the document printed, cut at its limit.
     #[serde(default)]

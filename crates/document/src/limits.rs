@@ -8,6 +8,12 @@ use serde::{Deserialize, Serialize};
 pub struct Limits {
     /// Running time of one call inside the document, grants left out, in milliseconds.
     pub call_time_max_ms: u64,
+    /// Instructions of one call: the same on every machine, where time is not.
+    pub instructions_max: u64,
+    /// Functions that call each other.
+    pub call_depth_max: usize,
+    /// Async functions that one call begins.
+    pub processes_max: usize,
     /// Grant calls of one call.
     pub grants_max: u32,
     /// Bytes of the arguments of one grant call.
@@ -34,6 +40,9 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             call_time_max_ms: 2_000,
+            instructions_max: 50_000_000,
+            call_depth_max: 1_000,
+            processes_max: 256,
             grants_max: 50,
             grant_arguments_bytes_max: 64 * 1024,
             grant_result_bytes_max: 256 * 1024,

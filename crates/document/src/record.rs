@@ -12,12 +12,16 @@ pub struct Record {
     #[serde(default)]
     pub added: Vec<AddedTool>,
     /// The data, in the engine's own binary form; none where nothing has run yet.
-    #[serde(default)]
+    #[serde(default, with = "crate::base64_text")]
     pub data: Option<Vec<u8>>,
+    /// The hash of the base under which the data was saved ([`crate::base_hash`]), where the base may have changed
+    /// since; none says that it has not.
+    #[serde(default)]
+    pub data_base: Option<String>,
 }
 
 /// A tool that was added while running.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct AddedTool {
     /// Its name.
     pub name: String,

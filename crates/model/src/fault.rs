@@ -63,6 +63,9 @@ pub(crate) fn from_transport(error: &TransportError) -> Fault {
 
 /// What a response with an error status means. `body` is what came with it, `request` what it answers.
 pub(crate) fn from_status(status: u16, headers: &HeaderMap, body: &[u8], request: &[u8]) -> Fault {
+    if (300..400).contains(&status) {
+        return redirected(status, headers);
+    }
     let value: Option<Value> = serde_json::from_slice(body).ok();
     let words = value.as_ref().map(ErrorWords::read).unwrap_or_default();
     let kind = kind_of_status(status, &words);
@@ -80,6 +83,52 @@ pub(crate) fn from_status(status: u16, headers: &HeaderMap, body: &[u8], request
         _ => fault.retryable && !matches!(status, 501 | 505),
     };
     fault
+}
+
+/// A redirect is never followed: a key would go to whoever is named there. Another try would come to the same.
+fn redirected(status: u16, headers: &HeaderMap) -> Fault {
+    let target = headers.get(http::header::LOCATION).and_then(|value| value.to_str().ok()).map(shown_address);
+    let message = match target {
+        Some(target) => format!(
+            "the provider's address redirects to {target} (HTTP {status}), which is not followed; \
+             see whether `base_url` lacks a path such as /v1 or should begin with https://"
+        ),
+        None => {
+            format!("the provider's address answers with a redirect to nowhere (HTTP {status}); look at `base_url`")
+        }
+    };
+    Fault { status: Some(status), ..fault(FaultKind::Config, message) }
+}
+
+/// An address without what may be secret in it, on one line, cut.
+fn shown_address(text: &str) -> String {
+    let bare = match url::Url::parse(text) {
+        Ok(mut url) => {
+            // An address that has no host takes neither name nor password; then it has none to hide.
+            let _ = url.set_username("");
+            let _ = url.set_password(None);
+            url.set_query(None);
+            url.set_fragment(None);
+            url.to_string()
+        }
+        Err(_) => text.split(['?', '#']).next().unwrap_or_default().to_owned(),
+    };
+    let line: String = bare.chars().filter(|c| !c.is_control()).collect();
+    cut(&line, WORDS_BYTES_MAX / 2).to_owned()
+}
+
+/// How long that is, for people: the two largest units at most.
+pub(crate) fn length_of(ms: u64) -> String {
+    let seconds = ms.div_ceil(1000);
+    let units = [("d", seconds / 86_400), ("h", seconds / 3600 % 24), ("min", seconds / 60 % 60), ("s", seconds % 60)];
+    let said: Vec<String> = units
+        .iter()
+        .skip_while(|(_, n)| *n == 0)
+        .take(2)
+        .filter(|(_, n)| *n > 0)
+        .map(|(unit, n)| format!("{n} {unit}"))
+        .collect();
+    if said.is_empty() { "0 s".to_owned() } else { said.join(" ") }
 }
 
 /// What an error object in place of an answer, or in the middle of a stream, means.
@@ -175,7 +224,7 @@ fn kind_of_status(status: u16, words: &ErrorWords) -> FaultKind {
             Some(kind @ (FaultKind::ContextLength | FaultKind::Auth)) => kind,
             _ => FaultKind::BadRequest,
         },
-        // A redirect is never followed, and other answers hold none.
+        // Whatever else a server may say, it is no answer.
         _ => FaultKind::Malformed,
     }
 }
@@ -315,6 +364,29 @@ mod tests {
         assert_eq!(of(400, quoting).message, "the provider refused the request: cannot read: …, sorry (HTTP 400)");
         let key = r#"{"error":{"message":"Incorrect API key provided: sk-1234567890"}}"#;
         assert_eq!(of(401, key).message, "the provider refused the key (HTTP 401)");
+    }
+
+    #[test]
+    fn a_redirect_names_its_target_and_no_secret_of_it() {
+        let of = |location: Option<&str>| {
+            let mut headers = HeaderMap::new();
+            location.map(|it| headers.insert("location", it.parse().unwrap()));
+            let fault = from_status(302, &headers, b"", b"");
+            assert_eq!((fault.kind, fault.retryable, fault.status), (FaultKind::Config, false, Some(302)));
+            fault.message
+        };
+        let message = of(Some("https://me:pw@api.example/v1?key=sk-1#x"));
+        assert!(message.contains("redirects to https://api.example/v1 (HTTP 302)"), "{message}");
+        assert!(of(Some("/login?next=secret")).contains("redirects to /login (HTTP 302)"));
+        assert!(of(None).contains("redirect to nowhere (HTTP 302); look at `base_url`"));
+    }
+
+    #[test]
+    fn waits_are_told_in_their_largest_units() {
+        let cases = [(0, "0 s"), (1, "1 s"), (61_000, "1 min 1 s"), (86_400_000, "1 d"), (90_061_000, "1 d 1 h")];
+        for (ms, said) in cases {
+            assert_eq!(length_of(ms), said);
+        }
     }
 
     #[test]

@@ -11,7 +11,7 @@ use http::{HeaderMap, HeaderValue, Method};
 
 use crate::check::check_history;
 use crate::decoder::{self, Decoder};
-use crate::fault::{cut_short, fault, from_status, from_transport, malformed};
+use crate::fault::{cut_short, fault, from_status, from_transport, length_of, malformed};
 use crate::provider::{Protocol, Provider};
 use crate::request::{Answer, Model, Piece, Request};
 use crate::retry::Retries;
@@ -145,6 +145,7 @@ impl Asking {
             let dice = fastrand::f64();
             let wait = self.shared.retries.wait_ms(self.attempt, &fault, dice).filter(|_| !self.handed_out);
             let Some(wait_ms) = wait else {
+                self.way_out(&mut fault);
                 fault.message = self.shared.provider.hide(fault.message);
                 fault.usage += self.spent;
                 return Some(Err(fault));
@@ -153,6 +154,17 @@ impl Asking {
             tokio::time::sleep(Duration::from_millis(wait_ms)).await;
             self.attempt += 1;
             self.phase = Phase::Begin;
+        }
+    }
+
+    /// Adds what only the provider's configuration can tell: whose key it was, and how long to wait.
+    fn way_out(&self, fault: &mut Fault) {
+        if fault.kind == FaultKind::Auth {
+            fault.message.push_str("; ");
+            fault.message.push_str(&self.shared.provider.key_hint());
+        }
+        if let Some(ms) = fault.retry_after_ms {
+            fault.message.push_str(&format!("; it asks to wait {}", length_of(ms)));
         }
     }
 

@@ -1,5 +1,6 @@
 //! Writes the JSON of a request straight into its body: no tree is built and no text is copied twice.
 
+use gesta_run::json::{DEPTH_MAX, depth};
 use serde_json::Value;
 
 /// A JSON text that grows from left to right. Keys and values are separated as needed; the caller closes what it opens.
@@ -125,11 +126,17 @@ fn plain_length(bytes: &[u8]) -> usize {
     length + bytes[length..].iter().position(is_special).unwrap_or(bytes.len() - length)
 }
 
-/// The arguments as they are sent: as the model wrote them where that is an object, else `{}`.
+/// The arguments as they are sent: as the model wrote them where that is an object that others can read, else `{}`.
 pub(crate) fn sendable(arguments: &str) -> &str {
     let looks = arguments.trim_start().starts_with('{');
     let is_object = looks && serde_json::from_str::<serde::de::IgnoredAny>(arguments).is_ok();
-    if is_object { arguments } else { "{}" }
+    if is_object && !is_deep(arguments.as_bytes()) { arguments } else { "{}" }
+}
+
+/// Whether a JSON text is nested deeper than readers commonly bear.
+fn is_deep(json: &[u8]) -> bool {
+    // Nearly every text has too few brackets to be.
+    memchr::memchr2_iter(b'[', b'{', json).nth(DEPTH_MAX).is_some() && depth(json) > DEPTH_MAX
 }
 
 #[cfg(test)]
@@ -159,6 +166,9 @@ mod tests {
 
     #[test]
     fn only_an_object_is_sent_as_arguments() {
+        let deep = |levels: usize| format!("{{\"a\":{}{}}}", "[".repeat(levels - 1), "]".repeat(levels - 1));
+        assert_eq!(sendable(&deep(DEPTH_MAX)), deep(DEPTH_MAX));
+        assert_eq!(sendable(&deep(DEPTH_MAX + 1)), "{}");
         for (text, sent) in [("{\"a\":1}", "{\"a\":1}"), ("", "{}"), ("null", "{}"), ("{\"a\":", "{}"), ("[1]", "{}")] {
             assert_eq!(sendable(text), sent);
         }

@@ -41,6 +41,7 @@ pub mod anthropic;
 mod decoder;
 mod draft;
 mod fault;
+mod halves;
 mod loose;
 pub mod openai;
 mod sse;

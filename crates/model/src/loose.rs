@@ -117,11 +117,19 @@ impl<'de: 'a, 'a> Deserialize<'de> for Content<'a> {
     }
 }
 
-/// A number of tokens. Whatever is no sensible number counts as none.
+/// The largest number of tokens that is believed. Any JSON reader can hold it, also summed up over a long run.
+const COUNT_MAX: u64 = 1_000_000_000_000;
+
+/// A number of tokens. Whatever is no sensible number counts as not given: a text, what is below 0 or above
+/// [`COUNT_MAX`], what is no number at all. Fractions are cut off.
 #[derive(Debug, Default, Clone, Copy, PartialEq)]
 pub(crate) struct Count(pub(crate) Option<u64>);
 
 impl Count {
+    fn believed(it: u64) -> Self {
+        Self(Some(it).filter(|it| *it <= COUNT_MAX))
+    }
+
     /// The number, 0 where there is none.
     pub(crate) fn get(self) -> u64 {
         self.0.unwrap_or_default()
@@ -138,16 +146,16 @@ impl<'de> Visitor<'de> for CountVisitor {
     }
 
     fn visit_u64<E>(self, it: u64) -> Result<Self::Value, E> {
-        Ok(Count(Some(it)))
+        Ok(Count::believed(it))
     }
 
     fn visit_i64<E>(self, it: i64) -> Result<Self::Value, E> {
-        Ok(Count(u64::try_from(it).ok()))
+        Ok(u64::try_from(it).map_or(Count(None), Count::believed))
     }
 
     fn visit_f64<E>(self, it: f64) -> Result<Self::Value, E> {
-        // A cast from a float saturates, and what is no number becomes 0.
-        Ok(Count(Some(it as u64)))
+        // A cast from a float saturates.
+        Ok(if it >= 0.0 { Count::believed(it as u64) } else { Count(None) })
     }
 
     fn visit_unit<E>(self) -> Result<Self::Value, E> {
@@ -155,7 +163,7 @@ impl<'de> Visitor<'de> for CountVisitor {
     }
 
     fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
-        Ok(Count(text.parse().ok()))
+        Ok(text.parse().map_or(Count(None), Count::believed))
     }
 }
 
@@ -185,8 +193,21 @@ mod tests {
 
     #[test]
     fn a_count_is_never_an_error() {
-        for (json, count) in [("3", 3), ("-1", 0), ("2.7", 2), ("null", 0), ("\"9\"", 9), ("\"x\"", 0)] {
-            assert_eq!(serde_json::from_str::<Count>(json).unwrap().get(), count);
+        let cases = [
+            ("3", Some(3)),
+            ("2.7", Some(2)),
+            ("\"9\"", Some(9)),
+            ("1e12", Some(COUNT_MAX)),
+            ("-1", None),
+            ("-0.5", None),
+            ("null", None),
+            ("\"x\"", None),
+            ("1e30", None),
+            ("18446744073709551615", None),
+            ("\"1000000000001\"", None),
+        ];
+        for (json, count) in cases {
+            assert_eq!(serde_json::from_str::<Count>(json).unwrap().0, count, "{json}");
         }
     }
 }

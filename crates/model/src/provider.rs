@@ -199,6 +199,9 @@ pub struct Provider {
     fixed: Option<Uri>,
     pub(crate) headers: HeaderMap,
     pub(crate) secrets: Vec<Secret>,
+    /// The variable that holds its key, or would.
+    pub(crate) key_variable: Option<String>,
+    pub(crate) has_key: bool,
 }
 
 impl Provider {
@@ -239,6 +242,8 @@ impl Provider {
             url: url_of(name, spec)?,
             headers,
             secrets,
+            key_variable: spec.api_key_env.clone(),
+            has_key: spec.api_key_env.is_some(),
         };
         let unusable = |reason| ProviderError::Address { provider: name.to_owned(), reason };
         let uri = provider.uri("model").map_err(unusable)?;
@@ -259,6 +264,15 @@ impl Provider {
             }
         }
         self.url.replace("{model}", &encoded).parse().map_err(|why: http::uri::InvalidUri| why.to_string())
+    }
+
+    /// Where to look when the key was refused.
+    pub(crate) fn key_hint(&self) -> String {
+        match &self.key_variable {
+            Some(variable) if self.has_key => format!("look at the variable {variable}, which holds it"),
+            Some(variable) => format!("none was sent, since {variable} is not set"),
+            None => format!("none was sent; name the variable that holds it as `api_key_env` of `{}`", self.name),
+        }
     }
 
     /// Takes keys out of a text.

@@ -99,7 +99,9 @@ impl Providers {
         // A server of one's own often wants no key.
         let wants_key = spec.base_url.is_none() || set(key).is_some();
         spec.api_key_env = wants_key.then(|| key.to_owned());
-        Provider::new(name, &spec, lookup)
+        let mut provider = Provider::new(name, &spec, lookup)?;
+        provider.key_variable.get_or_insert_with(|| key.to_owned());
+        Ok(provider)
     }
 
     /// The names of all providers, sorted.

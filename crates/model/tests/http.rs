@@ -150,16 +150,18 @@ async fn a_request_is_tried_again_while_nothing_was_handed_out() {
         assert_eq!(server.requests(), 2);
     }
     let cases = [
-        (error(400, ""), 1, FaultKind::BadRequest),
-        (error(401, ""), 1, FaultKind::Auth),
-        (error(429, "retry-after: 3600\r\n"), 1, FaultKind::RateLimit),
-        (error(500, "x-should-retry: false\r\n"), 1, FaultKind::Overloaded),
-        (error(500, ""), 3, FaultKind::Overloaded),
+        (error(302, "location: https://api.example/v1\r\n"), 1, FaultKind::Config, "https://api.example/v1 (HTTP 302)"),
+        (error(400, ""), 1, FaultKind::BadRequest, "(HTTP 400"),
+        (error(401, ""), 1, FaultKind::Auth, "; look at the variable KEY, which holds it"),
+        (error(429, "retry-after: 86400\r\n"), 1, FaultKind::RateLimit, "; it asks to wait 1 d"),
+        (error(500, "x-should-retry: false\r\n"), 1, FaultKind::Overloaded, "(HTTP 500"),
+        (error(500, ""), 3, FaultKind::Overloaded, "(HTTP 500"),
     ];
-    for (step, requests, kind) in cases {
+    for (step, requests, kind, words) in cases {
         let server = Server::start(vec![step.clone(), step.clone(), step]).await;
         let fault = ask(&model(Protocol::OpenAi, &server.url(), QUICK, THRICE), true).await.unwrap_err();
         assert_eq!((fault.kind, server.requests()), (kind, requests), "{fault:?}");
+        assert!(fault.message.contains(words), "{fault:?}");
     }
 }
 
@@ -185,7 +187,7 @@ async fn what_is_no_answer_is_a_fault() {
     let cases = [
         (as_html, FaultKind::Malformed),
         (bad_gateway, FaultKind::Overloaded),
-        (redirect, FaultKind::Malformed),
+        (redirect, FaultKind::Config),
         (no_http, FaultKind::Network),
         (json(b""), FaultKind::Malformed),
         (json(br#"{"error":{"code":429,"message":"slow"}}"#), FaultKind::RateLimit),

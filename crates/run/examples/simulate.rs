@@ -1,5 +1,7 @@
 //! Plays random runs from seeds and checks each: `cargo run -p gesta-run --example simulate -- --seeds 50000 --start 0`.
 
+// An example stands outside of the machine: it has files, threads and a clock.
+#![allow(clippy::disallowed_methods, clippy::disallowed_types)]
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 #[path = "../tests/sim/mod.rs"]

@@ -1,5 +1,7 @@
 //! An input and the phase give at most one event, or the input is out of turn.
 
+use serde_json::Value;
+
 use crate::answers;
 use crate::call::{Answer, CallEnd, CallStatus};
 use crate::decision::{Decision, Ruling};
@@ -162,6 +164,10 @@ fn decided(plan: &Plan, state: &State, call: CallId, ruling: Ruling) -> Vec<Even
     let blank = |reason: &str| reason.trim().is_empty();
     let ruling = match ruling {
         Ok(Decision::Deny { reason }) if blank(&reason) => Err("a denial needs a reason".to_owned()),
+        Ok(Decision::Run { arguments: Some(arguments), .. }) if json::are_deep(&arguments) => {
+            json::discard(Value::Object(arguments));
+            Err(words::too_deep("the replaced arguments are"))
+        }
         Ok(decision) => Ok(decision),
         Err(why) => Err(why.0),
     };
@@ -202,12 +208,16 @@ fn watch_ms(state: &State, at: Timestamp) -> u64 {
     match &state.phase {
         Phase::Before(watch) => at.since_ms(watch.since),
         Phase::Gate(gate) => at.since_ms(gate.watch.since),
-        _ => 0,
+        Phase::New | Phase::Ready | Phase::Batch(_) | Phase::Final(..) | Phase::Ended => 0,
     }
 }
 
 fn ran(backstop: usize, answer: Result<Ran, String>, duration_ms: u64) -> EventKind {
     let (ran, error) = match answer {
+        Ok(Ran { state: Some(state), .. }) if json::is_deeper(&state, json::DEPTH_MAX) => {
+            json::discard(state);
+            (Ran::default(), Some(words::too_deep("its state is")))
+        }
         Ok(ran) => (ran, None),
         Err(why) => (Ran::default(), Some(why)),
     };

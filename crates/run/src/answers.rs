@@ -2,6 +2,7 @@
 
 use crate::hold::{AnswerError, Hold, HoldAnswer, HoldKind, HoldReply, HoldState};
 use crate::id::CallId;
+use crate::json;
 use crate::run::Run;
 use crate::time::Timestamp;
 use crate::tool::Accepts;
@@ -112,7 +113,17 @@ fn check_kind(hold: &Hold, answer: &HoldReply) -> Result<(), AnswerError> {
     }
     match answer {
         HoldReply::Deny { reason } if reason.trim().is_empty() => Err(AnswerError::NoReason { call: hold.id.clone() }),
-        _ => Ok(()),
+        HoldReply::Approve { arguments: Some(arguments) } if json::are_deep(arguments) => {
+            Err(AnswerError::TooDeep { call: hold.id.clone() })
+        }
+        HoldReply::Result { value } if json::is_deeper(value, json::DEPTH_MAX) => {
+            Err(AnswerError::TooDeep { call: hold.id.clone() })
+        }
+        HoldReply::Approve { .. }
+        | HoldReply::Deny { .. }
+        | HoldReply::Result { .. }
+        | HoldReply::Error { .. }
+        | HoldReply::OutcomeUnknown => Ok(()),
     }
 }
 

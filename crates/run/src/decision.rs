@@ -60,7 +60,9 @@ impl Decision {
         let object = match value {
             Value::Null => return Ok(Self::run()),
             Value::Object(object) => object,
-            other => return Err(HookError(format!("a decision must be an object or null, not {}", kind(other)))),
+            other @ (Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_)) => {
+                return Err(HookError(format!("a decision must be an object or null, not {}", kind(other))));
+            }
         };
         let reason = match object.get("reason") {
             None | Some(Value::Null) => None,

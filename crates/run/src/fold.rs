@@ -211,7 +211,7 @@ impl State {
         match &mut self.phase {
             Phase::Before(watch) => change(watch),
             Phase::Gate(gate) => change(&mut gate.watch),
-            _ => {}
+            Phase::New | Phase::Ready | Phase::Batch(_) | Phase::Final(..) | Phase::Ended => {}
         }
     }
 
@@ -241,10 +241,11 @@ impl State {
         } else if let Phase::Gate(gate) = &mut self.phase {
             gate.seen.insert(it.kind);
         }
+        let used = u32::from(sent.is_some());
         match it.kind {
-            InterventionKind::ActWhenAsked if sent.is_some() => self.reprompts_used += 1,
-            InterventionKind::ToolRefusal if sent.is_some() => self.retries_used += 1,
-            _ => {}
+            InterventionKind::ActWhenAsked => self.reprompts_used += used,
+            InterventionKind::ToolRefusal => self.retries_used += used,
+            InterventionKind::Backstop => {}
         }
         let Some(prompt) = sent else {
             self.leave_before();

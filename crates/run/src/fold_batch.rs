@@ -153,7 +153,16 @@ impl State {
             CallStatus::Denied => {
                 self.denied.insert(call.name.clone());
             }
-            _ => {}
+            CallStatus::Refused
+            | CallStatus::Failed
+            | CallStatus::TimedOut
+            | CallStatus::InvalidArguments
+            | CallStatus::UnknownTool
+            | CallStatus::NotRun
+            | CallStatus::Cancelled
+            | CallStatus::Superseded
+            | CallStatus::Expired
+            | CallStatus::OutcomeUnknown => {}
         }
         if let Some(reason) = &end.refusal {
             self.outstanding.retain(|refusal| refusal.tool != call.name);

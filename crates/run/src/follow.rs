@@ -2,7 +2,7 @@
 
 use crate::call::{CallEnd, CallStatus};
 use crate::event::EventKind;
-use crate::intervention::{InterventionKind, InterventionOutcome, Phase as Side};
+use crate::intervention::{InterventionKind, InterventionOutcome, Phase as Side, Skipped};
 use crate::outcome::Outcome;
 use crate::plan::Plan;
 use crate::rules::{act, actions, backstop, budget, classify, grants, output, refusal};
@@ -23,7 +23,7 @@ pub(crate) fn follow(plan: &Plan, state: &State, at: Timestamp, failures: &mut F
     match &state.phase {
         Phase::New | Phase::Ended => return None,
         Phase::Final(outcome, message) => return Some(end(*outcome, message)),
-        _ => {}
+        Phase::Before(_) | Phase::Ready | Phase::Batch(_) | Phase::Gate(_) => {}
     }
     if !state.parked()
         && let Some(message) = budget::exceeded(plan, state, at)
@@ -136,12 +136,25 @@ fn close(
             }
             Some(EventKind::Answered { call: call.id.clone(), end: closing(call, outcome), duration_ms: 0 })
         }
-        Phase::Gate(gate) if outcome == Outcome::Cancelled => {
-            let skipped = cancelled_prompts(plan, state, gate, at, failures);
-            Some(skipped.unwrap_or_else(|| end(outcome, message)))
+        Phase::Before(watch) => {
+            let skipped = backstop::stopped(plan, state, watch, Side::Before, 0, at, skipped_for(outcome));
+            Some(skipped.map_or_else(|| end(outcome, message), EventKind::Intervened))
         }
-        _ => Some(end(outcome, message)),
+        Phase::Gate(gate) => {
+            let ran = backstop::stopped(plan, state, &gate.watch, Side::After, gate.trip, at, skipped_for(outcome));
+            let due = match ran {
+                None if outcome == Outcome::Cancelled => cancelled_prompts(plan, state, gate, at, failures),
+                ran => ran.map(EventKind::Intervened),
+            };
+            Some(due.unwrap_or_else(|| end(outcome, message)))
+        }
+        Phase::New | Phase::Ready | Phase::Final(..) | Phase::Ended => Some(end(outcome, message)),
     }
+}
+
+/// Why a prompt was not sent that was due when the run was stopped.
+fn skipped_for(outcome: Outcome) -> Skipped {
+    if outcome == Outcome::Cancelled { Skipped::Cancelled } else { Skipped::BudgetUsed }
 }
 
 fn cancelled_prompts(
@@ -151,15 +164,13 @@ fn cancelled_prompts(
     at: Timestamp,
     failures: &mut Failures,
 ) -> Option<EventKind> {
-    match prompts(plan, state, gate, at, false, failures)? {
-        EventKind::Intervened(mut due) if due.outcome == InterventionOutcome::Sent => {
-            due.outcome = InterventionOutcome::Skipped;
-            due.skipped = Some(crate::intervention::Skipped::Cancelled);
-            due.prompt = None;
-            Some(EventKind::Intervened(due))
-        }
-        other => Some(other),
+    let mut event = prompts(plan, state, gate, at, false, failures)?;
+    if let EventKind::Intervened(due) = &mut event
+        && due.outcome == InterventionOutcome::Sent
+    {
+        (due.outcome, due.skipped, due.prompt) = (InterventionOutcome::Skipped, Some(Skipped::Cancelled), None);
     }
+    Some(event)
 }
 
 fn closing(call: &CallState, outcome: Outcome) -> CallEnd {
@@ -171,6 +182,16 @@ fn closing(call: &CallState, outcome: Outcome) -> CallEnd {
         Outcome::Cancelled => CallStatus::Cancelled,
         Outcome::Superseded => CallStatus::Superseded,
         Outcome::Expired => CallStatus::Expired,
-        _ => CallStatus::NotRun,
+        Outcome::Completed
+        | Outcome::LengthLimit
+        | Outcome::StoppedByHook
+        | Outcome::MaxTrips
+        | Outcome::HookFailed
+        | Outcome::BudgetExceeded
+        | Outcome::Blocked
+        | Outcome::OutputInvalid
+        | Outcome::ModelFailed
+        | Outcome::StoreFailed
+        | Outcome::DeferUnsupported => CallStatus::NotRun,
     })
 }

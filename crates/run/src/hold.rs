@@ -133,6 +133,12 @@ pub enum AnswerError {
         /// What differs: `run`, `tool`, `fingerprint` or `config_version`.
         part: &'static str,
     },
+    /// It is too deep to be kept.
+    #[error("hold `{call}`: what was handed in is nested more than {} levels deep", crate::json::DEPTH_MAX)]
+    TooDeep {
+        /// The hold.
+        call: CallId,
+    },
     /// Another answer was there first, or two of one request differ.
     #[error("hold `{call}`: another answer was given first")]
     Conflict {

@@ -9,7 +9,82 @@ use sha2::{Digest, Sha256};
 /// A JSON object.
 pub type Object = Map<String, Value>;
 
-/// Reads one JSON value. Refused: duplicate keys, numbers that are not finite, more than 128 levels
+/// Lists and objects within one another that a value from outside may have; what is in the innermost is the 128th level
+/// (`spec/durability.md`, 6.3). A deeper one is refused wherever it would get into the log.
+pub const DEPTH_MAX: usize = 127;
+
+/// The same of a schema, which is checked level by level, and of a model's options.
+pub const SCHEMA_DEPTH_MAX: usize = 64;
+
+/// What is deeper is neither stored nor read again: values of [`DEPTH_MAX`] stand in events, events in logs.
+pub const STORED_DEPTH_MAX: usize = 192;
+
+/// Whether a value has more than `depth_max` lists and objects within one another.
+pub fn is_deeper(value: &Value, depth_max: usize) -> bool {
+    let inner = |value: &Value| is_deeper(value, depth_max - 1);
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+        Value::Array(_) | Value::Object(_) if depth_max == 0 => true,
+        Value::Array(list) => list.iter().any(inner),
+        Value::Object(object) => object.values().any(inner),
+    }
+}
+
+/// The same of arguments, which are an object.
+pub(crate) fn are_deep(arguments: &Object) -> bool {
+    arguments.values().any(|value| is_deeper(value, DEPTH_MAX - 1))
+}
+
+/// Takes a value apart level by level: letting go of one that is very deep as a whole could exhaust the stack.
+pub(crate) fn discard(value: Value) {
+    let mut rest = vec![value];
+    while let Some(value) = rest.pop() {
+        match value {
+            Value::Array(list) => rest.extend(list),
+            Value::Object(object) => rest.extend(object.into_iter().map(|(_, value)| value)),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
+    }
+}
+
+/// Reads one JSON value of our own writing. Deeper than what the machine admits it may not be, so that the stack is safe.
+///
+/// # Errors
+/// A sentence that says what is wrong and where.
+pub fn read_stored<T: serde::de::DeserializeOwned>(json: &[u8]) -> Result<T, String> {
+    let depth = depth(json);
+    if depth > STORED_DEPTH_MAX {
+        return Err(format!("it is {depth} levels deep"));
+    }
+    let mut source = serde_json::Deserializer::from_slice(json);
+    // The depth was measured. The reader's own limit is met by values that stand in events.
+    source.disable_recursion_limit();
+    let value = T::deserialize(&mut source).map_err(|why| why.to_string())?;
+    source.end().map_err(|why| why.to_string())?;
+    Ok(value)
+}
+
+/// How deep brackets are nested, those in texts left out. Reading broken JSON stops at the first error, and up to there
+/// the count is right.
+pub fn depth(json: &[u8]) -> usize {
+    let (mut now, mut most, mut in_text) = (0_usize, 0, false);
+    let mut bytes = json.iter();
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'"' => in_text = !in_text,
+            b'\\' if in_text => drop(bytes.next()),
+            b'[' | b'{' if !in_text => {
+                now += 1;
+                most = most.max(now);
+            }
+            b']' | b'}' if !in_text => now = now.saturating_sub(1),
+            _ => {}
+        }
+    }
+    most
+}
+
+/// Reads one JSON value. Refused: duplicate keys, numbers that are not finite, more than [`DEPTH_MAX`] levels
 /// (`spec/durability.md`, 6.3).
 ///
 /// # Errors
@@ -126,7 +201,7 @@ fn write_canonical(value: &Value, out: &mut Vec<u8>) {
             }
             out.push(b']');
         }
-        plain => {
+        plain @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_)) => {
             let _ = serde_json::to_writer(&mut *out, plain);
         }
     }
@@ -161,6 +236,8 @@ pub fn cut(text: &str, bytes_max: usize) -> &str {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -169,6 +246,26 @@ mod tests {
             assert!(read_strict(bad).is_err(), "{bad}");
         }
         assert_eq!(read_strict("{\"a\":[1,2.5,null]}").unwrap().to_string(), "{\"a\":[1,2.5,null]}");
+    }
+
+    fn nested(levels: usize) -> Value {
+        (0..levels)
+            .fold(Value::Null, |inner, n| if n % 2 == 0 { Value::from(vec![inner]) } else { json!({"a": inner}) })
+    }
+
+    #[test]
+    fn depth_is_counted_alike_in_values_and_in_texts() {
+        for levels in [0, 1, DEPTH_MAX - 1, DEPTH_MAX, DEPTH_MAX + 1, 500] {
+            let value = nested(levels);
+            let fits = levels <= DEPTH_MAX;
+            assert_eq!(!is_deeper(&value, DEPTH_MAX), fits, "{levels}");
+            assert_eq!(read_strict(&value.to_string()).is_ok(), fits, "{levels}");
+            assert_eq!(depth(value.to_string().as_bytes()), levels);
+        }
+        let (fits, deep) = (nested(STORED_DEPTH_MAX).to_string(), nested(STORED_DEPTH_MAX + 1).to_string());
+        assert!(read_stored::<Value>(fits.as_bytes()).is_ok());
+        assert_eq!(read_stored::<Value>(deep.as_bytes()).unwrap_err(), "it is 193 levels deep");
+        discard((0..200_000).fold(Value::Null, |inner, _| Value::from(vec![inner])));
     }
 
     #[test]

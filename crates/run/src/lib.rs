@@ -28,6 +28,9 @@
 //! vocabulary), [`run`] (the door), then the three functions inside `feed`: `admit`, `fold`, `follow`; the `rules` are
 //! one file each.
 
+// A new event, want or status makes the compiler ask everywhere what becomes of it.
+#![deny(clippy::wildcard_enum_match_arm)]
+
 pub mod message;
 pub mod reply;
 

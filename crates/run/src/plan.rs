@@ -319,9 +319,15 @@ pub enum PlanError {
     /// A backstop's name is blank or there twice.
     #[error("backstop `{0}`: its name is blank or there twice")]
     Backstop(String),
-    /// A limit of zero, or a negative or infinite one.
+    /// A limit of zero.
     #[error("limits: {0} must be more than zero")]
     Limit(&'static str),
+    /// An amount of money that is none.
+    #[error("limits: {0} must be a finite amount of dollars, {1}")]
+    Money(&'static str, &'static str),
+    /// Options that are too deep to be kept.
+    #[error("model_options: nested more than {} levels deep", json::SCHEMA_DEPTH_MAX)]
+    Options,
     /// The output schema does not compile.
     #[error("output_schema: {0}")]
     OutputSchema(String),
@@ -334,6 +340,10 @@ impl Plan {
     /// An author's mistake; nothing has run.
     pub fn new(spec: PlanSpec, functions: Functions) -> Result<Arc<Self>, PlanError> {
         check_limits(&spec.limits)?;
+        check_money(&spec.limits)?;
+        if spec.model_options.values().any(|it| json::is_deeper(it, json::SCHEMA_DEPTH_MAX - 1)) {
+            return Err(PlanError::Options);
+        }
         let tools = ToolList::compile(spec.tools.iter().cloned())?;
         let grants = grant::compile(&spec.grants)?;
         check_act(&spec, &tools)?;
@@ -355,7 +365,7 @@ impl Plan {
             }
             None => Vec::new(),
         };
-        let output = spec.output_schema.as_ref().map(schema::compile).transpose().map_err(PlanError::OutputSchema)?;
+        let output = spec.output_schema.as_ref().map(compile_output).transpose().map_err(PlanError::OutputSchema)?;
         let text = serde_json::to_value(&spec).map(|spec| json::canonical(&spec)).unwrap_or_default();
         let hash = json::sha256_hex(text.as_bytes());
         Ok(Arc::new(Self { spec, functions, tools: Arc::new(tools), grants, intents, refusal_patterns, output, hash }))
@@ -412,6 +422,26 @@ impl Plan {
     }
 }
 
+fn compile_output(schema: &Value) -> Result<jsonschema::Validator, String> {
+    if json::is_deeper(schema, json::SCHEMA_DEPTH_MAX) {
+        return Err(format!("it is nested more than {} levels deep", json::SCHEMA_DEPTH_MAX));
+    }
+    schema::compile(schema)
+}
+
+/// A budget that is no number, or a price that is less than nothing, would never be exceeded.
+fn check_money(limits: &Limits) -> Result<(), PlanError> {
+    if limits.cost_usd_max.is_some_and(|it| !it.is_finite() || it <= 0.0) {
+        return Err(PlanError::Money("cost_usd_max", "more than 0"));
+    }
+    let Some(Prices { input, output, cached }) = limits.prices else { return Ok(()) };
+    let prices = [("prices.input", input), ("prices.output", output), ("prices.cached", cached.unwrap_or_default())];
+    match prices.iter().find(|(_, price)| !price.is_finite() || *price < 0.0) {
+        Some((name, _)) => Err(PlanError::Money(name, "0 or more")),
+        None => Ok(()),
+    }
+}
+
 fn check_limits(limits: &Limits) -> Result<(), PlanError> {
     let positive = [
         ("trips_max", limits.trips_max > 0),
@@ -421,7 +451,6 @@ fn check_limits(limits: &Limits) -> Result<(), PlanError> {
         ("input_bytes_max", limits.input_bytes_max > 0),
         ("error_bytes_max", limits.error_bytes_max > 0),
         ("tokens_max", limits.tokens_max != Some(0)),
-        ("cost_usd_max", limits.cost_usd_max.is_none_or(|it| it > 0.0 && it.is_finite())),
         ("seconds_max", limits.seconds_max != Some(0)),
     ];
     match positive.iter().find(|(_, fine)| !fine) {

@@ -148,12 +148,16 @@ impl ReplyBuilder {
         match delta {
             Delta::Text { block, text } => match &mut self.block(block, || BlockKind::Text(String::new())).kind {
                 BlockKind::Text(so_far) => so_far.push_str(&text),
-                other => *other = BlockKind::Text(text),
+                other @ (BlockKind::Thinking(_) | BlockKind::Call(_) | BlockKind::Other) => {
+                    *other = BlockKind::Text(text);
+                }
             },
             Delta::Thinking { block, text } => {
                 match &mut self.block(block, || BlockKind::Thinking(String::new())).kind {
                     BlockKind::Thinking(so_far) => so_far.push_str(&text),
-                    other => *other = BlockKind::Thinking(text),
+                    other @ (BlockKind::Text(_) | BlockKind::Call(_) | BlockKind::Other) => {
+                        *other = BlockKind::Thinking(text);
+                    }
                 }
             }
             Delta::Call { block, id, name, arguments } => self.push_call(block, id, name, &arguments),

@@ -328,10 +328,8 @@ impl Run {
 
     /// The answer that is at the gate, while one is: its trip and text.
     pub fn at_gate(&self) -> Option<(u32, &str)> {
-        match &self.state.phase {
-            Phase::Gate(gate) => Some((gate.trip, &gate.text)),
-            _ => None,
-        }
+        let Phase::Gate(gate) = &self.state.phase else { return None };
+        Some((gate.trip, &gate.text))
     }
 
     /// The moment at which the time budget or the first hold runs out, so that the driver ticks then. A tick at that

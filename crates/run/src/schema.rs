@@ -15,7 +15,26 @@ pub(crate) fn compile(schema: &Value) -> Result<Validator, String> {
         // It means the same in every draft, and the schema of schemas of an older one is compiled much sooner.
         options = options.with_draft(Draft::Draft7).should_validate_formats(false);
     }
-    options.build(schema).map_err(|why| json::cut(&why.to_string(), 500).to_owned())
+    options.build(schema).map_err(|why| match outside_reference(schema) {
+        Some(target) => format!(
+            "`$ref` to `{}` leads to another document, and none is fetched; put what it names below `$defs` and write \
+             `#/$defs/NAME`",
+            json::cut(target, 200)
+        ),
+        None => json::cut(&why.to_string(), 500).to_owned(),
+    })
+}
+
+/// The first reference that leads out of the schema.
+fn outside_reference(schema: &Value) -> Option<&str> {
+    match schema {
+        Value::Object(object) => {
+            let target = object.get("$ref").and_then(Value::as_str).filter(|target| !target.starts_with('#'));
+            target.or_else(|| object.values().find_map(outside_reference))
+        }
+        Value::Array(list) => list.iter().find_map(outside_reference),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => None,
+    }
 }
 
 /// Whether a schema has only words that all drafts share, as those of most tools do.
@@ -47,7 +66,7 @@ fn is_common(schema: &Value) -> bool {
             "anyOf" | "oneOf" | "allOf" => value.as_array().is_some_and(|list| list.iter().all(is_common)),
             word => WORDS.contains(&word),
         }),
-        _ => false,
+        Value::Null | Value::Number(_) | Value::String(_) | Value::Array(_) => false,
     }
 }
 
@@ -98,6 +117,16 @@ mod tests {
         for value in values {
             assert_eq!(check(&common, &value), check(&other, &value), "{value}");
         }
+    }
+
+    #[test]
+    fn a_reference_to_another_document_is_named_with_the_way_out() {
+        for target in ["other.json", "https://example.com/a.json#/x"] {
+            let why = compile(&json!({"properties": {"n": {"$ref": target}}})).unwrap_err();
+            assert!(why.starts_with(&format!("`$ref` to `{target}` leads to another document")), "{why}");
+        }
+        assert!(compile(&json!({"$ref": "#/$defs/n", "$defs": {"n": {"type": "object"}}})).is_ok());
+        assert!(!compile(&json!({"$ref": "#/$defs/n"})).unwrap_err().contains("another document"));
     }
 
     #[test]

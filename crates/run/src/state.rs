@@ -291,10 +291,8 @@ impl State {
     }
 
     pub(crate) fn batch(&self) -> Option<&Batch> {
-        match &self.phase {
-            Phase::Batch(batch) => Some(batch),
-            _ => None,
-        }
+        let Phase::Batch(batch) = &self.phase else { return None };
+        Some(batch)
     }
 
     pub(crate) fn call(&self, id: &CallId) -> Option<&CallState> {
@@ -302,10 +300,8 @@ impl State {
     }
 
     pub(crate) fn call_mut(&mut self, id: &CallId) -> Option<&mut CallState> {
-        match &mut self.phase {
-            Phase::Batch(batch) => batch.calls.iter_mut().find(|call| call.id == *id),
-            _ => None,
-        }
+        let Phase::Batch(batch) = &mut self.phase else { return None };
+        batch.calls.iter_mut().find(|call| call.id == *id)
     }
 
     /// Every call of the batch has been decided: holds are open, bodies may run.
@@ -338,10 +334,8 @@ impl CallState {
 
     /// The status of the call, once it has ended.
     pub fn end(&self) -> Option<&CallEnd> {
-        match &self.stage {
-            Stage::Ended(end) => Some(end),
-            _ => None,
-        }
+        let Stage::Ended(end) = &self.stage else { return None };
+        Some(end)
     }
 
     /// Someone outside has to speak.

@@ -143,6 +143,8 @@ pub struct Tool {
     pub(crate) refusal: Option<Pattern>,
     validator: jsonschema::Validator,
     parameters: String,
+    /// The whole definition in canonical form, written once because every list that has the tool hashes it.
+    canonical: String,
 }
 
 impl Tool {
@@ -166,6 +168,9 @@ impl Tool {
         if spec.parameters.get("type").is_some_and(|kind| kind != "object") || !spec.parameters.is_object() {
             return Err(schema_error("it must describe an object".to_owned()));
         }
+        if json::is_deeper(&spec.parameters, json::SCHEMA_DEPTH_MAX) {
+            return Err(schema_error(format!("it is nested more than {} levels deep", json::SCHEMA_DEPTH_MAX)));
+        }
         let validator = schema::compile(&spec.parameters).map_err(schema_error)?;
         let refusal = spec
             .refusal
@@ -173,7 +178,8 @@ impl Tool {
             .map(PatternSpec::compile)
             .transpose()
             .map_err(|reason| ToolError::Refusal { tool: name.clone(), reason })?;
-        Ok(Self { parameters: spec.parameters.to_string(), refusal, validator, spec })
+        let canonical = serde_json::to_value(&spec).map(|spec| json::canonical(&spec)).unwrap_or_default();
+        Ok(Self { parameters: spec.parameters.to_string(), canonical, refusal, validator, spec })
     }
 
     /// Checks arguments against the schema. The error names up to three issues, each with its place.
@@ -224,9 +230,9 @@ impl ToolList {
                 return Err(ToolError::Twice(tool.spec.name.clone()));
             }
         }
-        let specs: Vec<&ToolSpec> = tools.iter().map(|tool| &tool.spec).collect();
-        let text = serde_json::to_value(&specs).map(|specs| json::canonical(&specs)).unwrap_or_default();
-        Ok(Self { hash: json::sha256_hex(text.as_bytes()), tools, by_name })
+        let canonical: Vec<&str> = tools.iter().map(|tool| &*tool.canonical).collect();
+        let hash = json::sha256_hex(format!("[{}]", canonical.join(",")).as_bytes());
+        Ok(Self { hash, tools, by_name })
     }
 
     /// The list that these tools and those added to them make: nothing where it is this one again. Only what is new

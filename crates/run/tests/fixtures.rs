@@ -2,6 +2,8 @@
 //!
 //! `GESTA_RECORD=1` writes those that are not there yet; one that is there is never written again.
 
+// Tests stand outside of the machine: they have files, threads and a clock.
+#![allow(clippy::disallowed_methods, clippy::disallowed_types)]
 #![allow(clippy::unwrap_used)]
 
 mod told;

@@ -94,7 +94,7 @@ impl FolderAgent {
         let head = store.head(run).await?;
         let not_a_folder = || OpenError::NotAFolder { run: run.clone() };
         let text = store.config(&head.config).await?.ok_or_else(not_a_folder)?;
-        let mut stored: Value = serde_json::from_str(&text).map_err(|_| not_a_folder())?;
+        let mut stored: Value = gesta_run::json::read_stored(text.as_bytes()).map_err(|_| not_a_folder())?;
         let snapshot = stored.get_mut("folder").map(Value::take).filter(|it| !it.is_null()).ok_or_else(not_a_folder)?;
         let folder = Folder::from_snapshot(snapshot, &|name| env(name))?;
         Self::open(&folder, env, Some(store))

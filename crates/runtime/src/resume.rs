@@ -82,7 +82,7 @@ pub(crate) async fn pinned_plan(parts: &Arc<Parts>, id: &RunId, config: &str) ->
     }
     let changed = || AgentError::ConfigChanged { run: id.clone(), config: config.to_owned() };
     let stored = parts.store.config(config).await?.ok_or_else(changed)?;
-    let snapshot: Value = serde_json::from_str(&stored).map_err(|_| changed())?;
+    let snapshot: Value = gesta_run::json::read_stored(stored.as_bytes()).map_err(|_| changed())?;
     let spec = snapshot.get("plan").cloned().and_then(|plan| serde_json::from_value::<PlanSpec>(plan).ok());
     if let Some(plan) = spec.and_then(|spec| Plan::new(spec, Functions::clone(&parts.plan.functions)).ok()) {
         return Ok(plan);

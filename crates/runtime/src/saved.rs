@@ -82,7 +82,7 @@ impl Agent {
 
 fn read(text: &str) -> Result<State, StateError> {
     let unreadable = |why: String| StateError::Unreadable(why);
-    let state: State = serde_json::from_str(text).map_err(|why| unreadable(why.to_string()))?;
+    let state: State = gesta_run::json::read_stored(text.as_bytes()).map_err(unreadable)?;
     if state.version != STATE_VERSION || state.log_version > gesta_run::LOG_VERSION {
         return Err(unreadable(format!("it is of version {}, this program reads {STATE_VERSION}", state.version)));
     }

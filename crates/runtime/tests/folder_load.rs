@@ -54,15 +54,74 @@ fn the_environment_overrides_the_folder_and_the_process_its_env_file() {
     assert_eq!(prices, Some(Prices { input: 0.25, output: 2.0, cached: Some(0.025) }));
     assert_eq!(folder.settings.history.tokens_max, Some(240_000), "60 % of the model's window");
     let unknown = load(dir.path(), &[("GESTA_MODEL", "opnai:x")]).unwrap_err();
-    assert!(unknown.starts_with("GESTA_MODEL: there is no provider `opnai`"), "{unknown}");
+    assert!(unknown.starts_with("--model or GESTA_MODEL: there is no provider `opnai`"), "{unknown}");
     assert!(load(dir.path(), &[("GESTA_TIMEZONE", "Moon")]).unwrap_err().contains("is no time zone"));
 }
 
 #[test]
 fn a_broken_env_file_is_told_without_its_text() {
-    let dir = folder(&[("agent.toml", ""), SCRIPT, (".env", "KEY = s3cret words here\n")]);
+    let dir = folder(&[("agent.toml", ""), SCRIPT, (".env", "# ours\nA=1\nKEY = s3cret words here\nB=2\n")]);
     let error = load(dir.path(), &[]).unwrap_err();
-    assert!(error.starts_with(".env: a line cannot be read") && !error.contains("s3cret"), "{error}");
+    assert!(error.starts_with(".env:3:1: the line cannot be read; write NAME=value"), "{error}");
+    assert!(!error.contains("s3cret"), "{error}");
+}
+
+/// Puts something in the place of a file.
+type Make<'a> = &'a dyn Fn(&Path);
+
+#[cfg(unix)]
+#[test]
+fn what_is_no_file_or_leads_out_of_the_folder_is_refused_at_once() {
+    use std::os::unix::fs::symlink;
+    let outside = folder(&[("secret.txt", "s3cret")]);
+    let secret = outside.path().join("secret.txt").canonicalize().unwrap();
+    let toml = "[[tools]]\nname = \"a\"\nanswers = [{ result = 1 }]\nparameters_file = \"x.json\"\n";
+    for name in ["agent.toml", "prompt.md", "model.script", ".env", "x.json"] {
+        let files = [("agent.toml", toml), SCRIPT, ("prompt.md", "Be kind."), (".env", "A=1"), ("x.json", "{}")];
+        let kinds: [(Make<'_>, &str); 4] = [
+            (&|path| symlink(&secret, path).unwrap(), "leads out of the folder, to "),
+            (&|path| drop(std::os::unix::net::UnixListener::bind(path).unwrap()), "is a socket, and no file"),
+            (&|path| std::fs::create_dir(path).unwrap(), "is a folder, and no file"),
+            (&|path| pipe(path), "is a pipe, and no file"),
+        ];
+        for (make, said) in kinds {
+            let dir = folder(&files);
+            let path = dir.path().join(name);
+            std::fs::remove_file(&path).unwrap();
+            make(&path);
+            let error = load(dir.path(), &[]).unwrap_err();
+            assert!(error.contains(&format!("`{name}` {said}")) && !error.contains("s3cret"), "{name}: {error}");
+        }
+    }
+}
+
+/// A pipe that nobody writes into: opening it would wait for ever.
+#[cfg(unix)]
+fn pipe(path: &Path) {
+    assert!(std::process::Command::new("mkfifo").arg(path).status().unwrap().success());
+}
+
+#[cfg(unix)]
+#[test]
+fn a_link_to_another_file_of_the_folder_is_followed() {
+    let dir = folder(&[("agent.toml", ""), SCRIPT, ("..data/prompt.md", "Be kind.")]);
+    std::os::unix::fs::symlink("..data/prompt.md", dir.path().join("prompt.md")).unwrap();
+    assert_eq!(load(dir.path(), &[]).unwrap().settings.plan.instructions, "Be kind.");
+}
+
+#[test]
+fn a_header_that_sounds_like_a_secret_is_doubted() {
+    let toml =
+        "[[tools]]\nname = \"a\"\nurl = \"https://a.example/\"\nheaders = { X-Shop-Token = \"abc\", X-Kind = \"b\" }\n";
+    let dir = folder(&[("agent.toml", toml), SCRIPT, ("prompt.md", "Be kind.")]);
+    let report = check(dir.path(), &|_| None);
+    let told: Vec<String> = report.warnings.iter().map(ToString::to_string).collect();
+    assert!(report.problems.is_empty(), "{report:?}");
+    assert!(
+        told.iter().any(|it| it.starts_with("agent.toml:4:13: tools[0].headers.X-Shop-Token: if this is")),
+        "{told:?}"
+    );
+    assert!(told.iter().all(|it| !it.contains("X-Kind") && !it.contains("abc")), "{told:?}");
 }
 
 const AGENT: &str = r#"

@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-use gesta_run::plan::PlanSpec;
+use gesta_run::plan::{PlanError, PlanSpec};
 
-use crate::error::ReadError;
+use crate::error::{ReadError, ReadReason};
 use crate::play::Way;
 use crate::scene::Scene;
 
@@ -15,6 +15,10 @@ pub enum SceneError {
     /// It cannot be read.
     #[error(transparent)]
     Read(#[from] ReadError),
+    /// The plan has an author's mistake. It stands in no scene until somebody writes `refused:` under the plan, which
+    /// says that the mistake is meant.
+    #[error("{0}; a scene that is to show this says `refused:` under its plan")]
+    Plan(PlanError),
     /// What the run did is not what stands there.
     #[error("{0}")]
     Differs(Difference),
@@ -59,6 +63,15 @@ pub fn check_for(source: &str, plan: &PlanSpec) -> Result<(), SceneError> {
 }
 
 fn compare_ways(scene: &Scene, source: &str) -> Result<(), SceneError> {
+    if scene.is_empty() {
+        let nothing = ReadReason::Empty("there is nothing to play: a scene has a line such as `user: Hello`");
+        return Err(ReadError::new(1, nothing).into());
+    }
+    if let Err(why) = scene.plan()
+        && !expects_refusal(source)
+    {
+        return Err(SceneError::Plan(why));
+    }
     for way in Way::ALL {
         let played = scene.play_as(way).text;
         if played != source {
@@ -66,6 +79,13 @@ fn compare_ways(scene: &Scene, source: &str) -> Result<(), SceneError> {
         }
     }
     Ok(())
+}
+
+/// Whether the scene says of its plan that it is refused.
+fn expects_refusal(source: &str) -> bool {
+    let plan = source.lines().skip_while(|line| !line.starts_with("plan:"));
+    let mut said = plan.take_while(|line| line.starts_with("plan:") || line.starts_with([' ', '#']) || line.is_empty());
+    said.any(|line| line.trim_start().starts_with("refused:"))
 }
 
 fn difference(way: Way, expected: &str, played: String) -> Difference {
@@ -138,5 +158,14 @@ mod tests {
         let old = ["a", "b", "c", "d", "e", "f", "g"];
         let new = ["a", "b", "c", "d", "x", "f", "g"];
         assert_eq!(compare(&old, &new), "  b\n  c\n  d\n- e\n+ x\n  f\n  g\n");
+    }
+
+    #[test]
+    fn a_mistake_of_the_plan_is_no_difference_unless_it_is_expected() {
+        let twice = "plan: tool a\nplan: tool a\n";
+        let turn = "user: Hello\n";
+        assert!(matches!(check(&format!("{twice}{turn}")), Err(SceneError::Plan(_))));
+        let other = check(&format!("{twice}    refused: in other words\n{turn}"));
+        assert!(matches!(other, Err(SceneError::Differs(it)) if it.played.contains("refused: ")));
     }
 }

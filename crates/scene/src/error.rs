@@ -44,6 +44,12 @@ pub enum ReadReason {
     /// A regular expression or another pattern that cannot be used.
     #[error("{0}")]
     Pattern(gesta_run::pattern::PatternError),
+    /// The scene brings a plan of its own, and its agent has another one.
+    #[error("the agent's plan is another: {clause}; take the scene's plan lines out to play it under the agent's")]
+    OtherPlan {
+        /// The clause that only one of them has.
+        clause: String,
+    },
     /// The file has nothing to play.
     #[error("{0}")]
     Empty(&'static str),

@@ -20,6 +20,7 @@ mod functions;
 mod grants;
 mod inputs;
 mod patterns;
+mod plan_of;
 mod plan_print;
 mod plan_read;
 pub mod play;
@@ -35,7 +36,7 @@ mod world_read;
 
 pub use answer::{ModelAnswer, ServerFaults};
 pub use check::{Difference, SceneError, check, check_for};
-pub use error::ReadError;
+pub use error::{ReadError, ReadReason};
 pub use from_log::from_log;
 pub use play::{Played, Way};
 pub use scene::Scene;

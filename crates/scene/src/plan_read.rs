@@ -25,6 +25,8 @@ pub(crate) struct PlanClauses {
     pub(crate) hook: Option<bool>,
     /// No tool exists but those declared.
     pub(crate) no_other_tools: bool,
+    /// The plan is that of an agent, whose tools are known.
+    of_agent: bool,
     /// What `prompts to act` and the hint say before `on … must call` does.
     prompts_max: Option<u32>,
     hint: Option<String>,
@@ -79,10 +81,13 @@ pub(crate) const CLAUSES: [&str; 45] = [
     "#",
 ];
 
+const OTHER_TOOL: &str = "the agent has another tool of that name; take this line out, or change the agent";
+const OTHER_GRANT: &str = "the agent has another grant of that name; take this line out, or change the agent";
+
 impl PlanClauses {
     /// The clauses of a plan that is known.
     pub(crate) fn of(plan: &PlanSpec) -> Self {
-        Self { spec: plan.clone(), hook: Some(plan.hook), no_other_tools: true, ..Self::default() }
+        Self { spec: plan.clone(), hook: Some(plan.hook), no_other_tools: true, of_agent: true, ..Self::default() }
     }
 
     /// Takes one clause.
@@ -112,11 +117,24 @@ impl PlanClauses {
         if line.eat("tools change") {
             self.spec.tools_change = true;
         } else if line.eat("tool") {
-            self.spec.tools.push(tool(line)?);
+            let tool = tool(line)?;
+            let known = self.spec.tools.iter().find(|known| self.of_agent && known.name == tool.name);
+            match known {
+                Some(known) if *known == tool => {}
+                Some(_) => return Err(line.misplaced(OTHER_TOOL)),
+                None => self.spec.tools.push(tool),
+            }
         } else if line.eat("grants of a call at most") {
             self.spec.limits.grants_max = count(line)?;
         } else if line.eat("grant") {
-            self.spec.grants.push(grants::read(line)?);
+            let grant = grants::read(line)?;
+            let full = grant.full_name();
+            let known = self.spec.grants.iter().find(|known| self.of_agent && known.full_name() == full);
+            match known {
+                Some(known) if *known == grant => {}
+                Some(_) => return Err(line.misplaced(OTHER_GRANT)),
+                None => self.spec.grants.push(grant),
+            }
         } else if line.eat("no other tools") {
             self.no_other_tools = true;
         } else {

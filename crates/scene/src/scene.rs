@@ -12,7 +12,7 @@ use crate::plan_read::{self, PlanClauses};
 use crate::play::{Played, Way};
 use crate::text::{Cursor, Line, margin_lines};
 use crate::world::{Item, World};
-use crate::{play, world_print, world_read};
+use crate::{plan_of, play, world_print, world_read};
 
 /// How deep the text under a line stands. What a run did stands at half of that.
 pub(crate) const TEXT_INDENT: usize = 8;
@@ -36,13 +36,25 @@ impl Scene {
         Ok(scene)
     }
 
-    /// Reads a scene of an agent whose plan is known: its clauses change that plan, and no tool exists but the plan's.
+    /// Reads a scene of an agent whose plan is known. Its clauses change that plan, and no tool exists but the plan's.
+    ///
+    /// A scene that brings a whole plan (`plan: no other tools`), as one that was made from a stored run does, is played
+    /// under the agent's plan all the same, and both must say the same of everything that a run depends on. Names, texts
+    /// for the model and prices may differ.
     ///
     /// # Errors
-    /// As [`Scene::read`].
+    /// As [`Scene::read`], and where the plans differ.
     pub fn read_for(source: &str, plan: &PlanSpec) -> Result<Self, ReadError> {
-        let mut scene = Self { items: Vec::new(), clauses: PlanClauses::of(plan) };
-        scene.take_all(source)?;
+        let mut scene = Self::read(source)?;
+        if scene.clauses.no_other_tools {
+            plan_of::same(source, scene.plan_spec(), plan)?;
+            let functions = std::mem::take(&mut scene.clauses.functions);
+            scene.clauses = PlanClauses::of(plan);
+            scene.clauses.functions = functions;
+        } else {
+            scene = Self { items: Vec::new(), clauses: PlanClauses::of(plan) };
+            scene.take_all(source)?;
+        }
         scene.complete_plan();
         Ok(scene)
     }
@@ -124,6 +136,11 @@ impl Scene {
         }
     }
 
+    /// Whether nothing stands in it that could be played.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.items.iter().all(|item| matches!(item, Item::Blank | Item::Comment(_)))
+    }
+
     /// The plan that the scene is played under, with the tools that are only named.
     pub fn plan_spec(&self) -> &PlanSpec {
         &self.clauses.spec
@@ -147,6 +164,15 @@ impl Scene {
     /// Plays the scene in one of the ways that must make no difference.
     pub fn play_as(&self, way: Way) -> Played {
         play::play(self, way)
+    }
+
+    /// The same scene without the lines of its plan, to be played for an agent.
+    #[must_use]
+    pub fn without_plan(mut self) -> Self {
+        self.items.retain(|item| !matches!(item, Item::Plan(_)));
+        let begins = self.items.iter().position(|item| !matches!(item, Item::Blank)).unwrap_or_default();
+        self.items.drain(..begins);
+        Self { clauses: PlanClauses::default(), ..self }
     }
 
     /// The margin alone, canonically.

@@ -297,7 +297,8 @@ impl Picture {
 
 /// The run that a log gives, written and read as a store does it.
 fn replayed(plan: &Arc<Plan>, log: &[Event], faults: &mut Vec<String>) -> Run {
-    let stored = serde_json::to_string(log).and_then(|text| serde_json::from_str::<Vec<Event>>(&text));
+    let written = serde_json::to_vec(log).map_err(|why| why.to_string());
+    let stored = written.and_then(|json| gesta_run::json::read_stored::<Vec<Event>>(&json));
     match stored {
         Ok(stored) => Run::replay(plan.clone(), &stored),
         Err(why) => {

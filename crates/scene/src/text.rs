@@ -166,6 +166,11 @@ impl<'a> Cursor<'a> {
         if self.is_done() { Ok(()) } else { Err(self.expected("the end of the line")) }
     }
 
+    pub(crate) fn misplaced(&self, why: &'static str) -> ReadError {
+        ReadError::new(self.line, ReadReason::Misplaced(why))
+    }
+
+    /// What was expected here.
     pub(crate) fn expected(&self, expected: &'static str) -> ReadError {
         ReadError::expected(self.line, expected, self.rest)
     }

@@ -2,14 +2,12 @@
 
 use gesta_run::event::{Event, LOG_VERSION};
 use gesta_run::id::{ConversationId, RunId};
+use gesta_run::json::{self, STORED_DEPTH_MAX};
 use gesta_run::message::Message;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::error::StoreError;
-
-/// Deeper JSON is neither written nor read: tools may return 128 levels, and an event adds a few around them.
-const DEPTH_MAX: usize = 192;
 
 /// One row of the log, as it was found: the events of one append.
 pub(crate) struct EventRow<'a> {
@@ -31,9 +29,9 @@ pub(crate) fn write_events(run: &RunId, events: &[Event]) -> Result<String, Stor
 /// Writes what a row holds beside the events.
 pub(crate) fn write<T: Serialize>(value: &T) -> Result<String, String> {
     let body = serde_json::to_string(value).map_err(|cause| cause.to_string())?;
-    let depth = depth(body.as_bytes());
-    if depth > DEPTH_MAX {
-        return Err(format!("it is {depth} levels deep, at most {DEPTH_MAX} can be stored"));
+    let depth = json::depth(body.as_bytes());
+    if depth > STORED_DEPTH_MAX {
+        return Err(format!("it is {depth} levels deep, at most {STORED_DEPTH_MAX} can be stored"));
     }
     Ok(body)
 }
@@ -73,36 +71,7 @@ pub(crate) fn read_messages(
 
 /// Reads one JSON value of ours.
 pub(crate) fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, String> {
-    let depth = depth(body);
-    if depth > DEPTH_MAX {
-        return Err(format!("it is {depth} levels deep"));
-    }
-    let mut source = serde_json::Deserializer::from_slice(body);
-    // The depth was measured, so the stack is safe without the limit of 128 that tools' results may reach.
-    source.disable_recursion_limit();
-    let value = T::deserialize(&mut source).map_err(|cause| cause.to_string())?;
-    source.end().map_err(|cause| cause.to_string())?;
-    Ok(value)
-}
-
-/// How deep brackets are nested, those in texts left out. For broken JSON an upper bound is not needed: reading stops at
-/// the first error, and up to there the count is right.
-fn depth(json: &[u8]) -> usize {
-    let (mut now, mut most, mut in_text) = (0usize, 0usize, false);
-    let mut bytes = json.iter();
-    while let Some(byte) = bytes.next() {
-        match byte {
-            b'"' => in_text = !in_text,
-            b'\\' if in_text => drop(bytes.next()),
-            b'[' | b'{' if !in_text => {
-                now += 1;
-                most = most.max(now);
-            }
-            b']' | b'}' if !in_text => now = now.saturating_sub(1),
-            _ => {}
-        }
-    }
-    most
+    json::read_stored(body)
 }
 
 #[cfg(test)]
@@ -133,7 +102,7 @@ mod tests {
 
     #[test]
     fn a_result_as_deep_as_tools_may_return_is_read_again() {
-        let event = answered(nested(128));
+        let event = answered(nested(gesta_run::json::DEPTH_MAX));
         let body = write_events(&"r1".into(), std::slice::from_ref(&event)).unwrap();
         assert_eq!(read_body(body.as_bytes()).unwrap(), [event]);
     }

@@ -2,7 +2,7 @@
 
 use std::env;
 use std::fs::{self, OpenOptions};
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use crate::error::StoreError;
@@ -16,18 +16,20 @@ use crate::sqlite::of_io;
 /// [`StoreError::Folder`] when no folder is named anywhere or the place is taken by a file; [`StoreError::NoPermission`]
 /// and [`StoreError::ReadOnly`] when it can't be made.
 pub fn data_folder(given: Option<&Path>) -> Result<PathBuf, StoreError> {
-    let absolute = |name: &str| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let folder = match (given, absolute("XDG_DATA_HOME"), absolute("HOME").or_else(|| absolute("USERPROFILE"))) {
-        (Some(given), _, _) => given.to_owned(),
-        (None, Some(data), _) => data.join("gesta"),
-        (None, None, Some(home)) => home.join(".local").join("share").join("gesta"),
-        (None, None, None) => {
-            let reason = "neither XDG_DATA_HOME nor HOME names an absolute path".to_owned();
-            return Err(StoreError::Folder { path: PathBuf::from("gesta"), reason });
-        }
-    };
+    let folder = given.map(Path::to_owned).or_else(default_folder).ok_or_else(|| StoreError::Folder {
+        path: PathBuf::from("gesta"),
+        reason: "neither XDG_DATA_HOME nor HOME names an absolute path".to_owned(),
+    })?;
     make_private(&folder)?;
     Ok(folder)
+}
+
+/// The data folder where none is named, whether it is there or not: see [`data_folder`].
+pub fn default_folder() -> Option<PathBuf> {
+    let absolute = |name: &str| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let home = || absolute("HOME").or_else(|| absolute("USERPROFILE"));
+    let data = absolute("XDG_DATA_HOME").or_else(|| Some(home()?.join(".local").join("share")));
+    data.map(|data| data.join("gesta"))
 }
 
 /// Makes a folder, and those above it, for its owner alone. One that is there stays as it is.
@@ -38,6 +40,24 @@ pub(crate) fn make_private(folder: &Path) -> Result<(), StoreError> {
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
     builder.create(folder).map_err(|cause| of_io(folder, &cause))
 }
+
+/// Whether the data folder takes what is written to it: writes a small file, and takes it away again. Blocks.
+///
+/// # Errors
+/// [`StoreError::DiskFull`], [`StoreError::ReadOnly`] or [`StoreError::NoPermission`], and else what the system says.
+pub fn writable(folder: &Path) -> Result<(), StoreError> {
+    let path = folder.join(format!(".gesta-{}", uuid::Uuid::now_v7()));
+    let written = new_private_file(&path).and_then(|mut file| {
+        file.write_all(&[1; PROBE_BYTES])?;
+        file.sync_data()
+    });
+    // Where it was not made there is nothing to take away.
+    let _ = fs::remove_file(&path);
+    written.map_err(|cause| of_io(folder, &cause))
+}
+
+/// As much as SQLite needs beside its file before it writes anything, in bytes.
+const PROBE_BYTES: usize = 32 * 1024;
 
 /// Makes a new file that its owner alone may read. Fails where there is one.
 pub(crate) fn new_private_file(path: &Path) -> io::Result<fs::File> {

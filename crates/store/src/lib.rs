@@ -43,7 +43,7 @@ mod types;
 
 pub use clock::Clock;
 pub use error::{Busy, StoreError};
-pub use folder::data_folder;
+pub use folder::{data_folder, default_folder, writable};
 pub use memory::{Memory, RUNS_KEPT_MAX};
 pub use secret::{KEY_BYTES_MIN, SecretError, Secrets};
 pub use sqlite::{FILE_NAME, Sqlite, StoreOptions};

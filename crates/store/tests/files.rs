@@ -239,6 +239,69 @@ async fn a_folder_that_can_not_be_written_is_said_by_name() {
     fs::set_permissions(&locked, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
 }
 
+/// What lies in a folder.
+fn entries(folder: &Path) -> Vec<PathBuf> {
+    let mut found: Vec<PathBuf> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    found.sort();
+    found
+}
+
+#[tokio::test]
+async fn a_store_that_is_only_read_makes_no_file_and_refuses_writes() {
+    let outer = tempfile::tempdir().unwrap();
+    // A name that would mean something else in an address.
+    let folder = outer.path().join("100%?#");
+    fs::create_dir(&folder).unwrap();
+    fs::write(folder.join(FILE_NAME), sound().await).unwrap();
+    let before = entries(&folder);
+    let store = Sqlite::open_to_read(&folder, StoreOptions::default()).unwrap();
+    assert_eq!(store.runs(&RunFilter::default()).await.unwrap().len(), 1);
+    assert_eq!(store.load(&"r1".into()).await.unwrap().events.len(), 50);
+    store.check().await.unwrap();
+    let refused = store.open(new_run("r2", None), &[]).await.unwrap_err();
+    assert!(matches!(refused, StoreError::ReadOnly { .. }), "{refused:?}");
+    store.close().await;
+    assert_eq!(entries(&folder), before);
+    fs::write(folder.join("gesta.db-wal"), "x").unwrap();
+    let refused = Sqlite::open_to_read(&folder, StoreOptions::default()).unwrap_err().to_string();
+    assert!(refused.contains("gesta.db-wal") && refused.contains("copy the folder"), "{refused}");
+    let empty = tempfile::tempdir().unwrap();
+    fs::write(empty.path().join(FILE_NAME), "").unwrap();
+    assert!(Sqlite::open_to_read(empty.path(), StoreOptions::default()).is_err());
+}
+
+#[tokio::test]
+async fn a_check_finds_damage_that_a_query_passes_over() {
+    let sound = sound().await;
+    for (from, every) in [(4_096, 7), (4_096, 1), (20_000, 3)] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut bytes = sound.clone();
+        bytes.iter_mut().skip(from).step_by(every).for_each(|byte| *byte ^= 0xff);
+        fs::write(folder.path().join(FILE_NAME), bytes).unwrap();
+        let store = opened(folder.path()).await.unwrap();
+        let found = store.check().await.unwrap_err();
+        assert!(matches!(found, StoreError::Damaged { .. }), "{from}, {every}: {found:?}");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join(FILE_NAME), sound).unwrap();
+    opened(folder.path()).await.unwrap().check().await.unwrap();
+}
+
+#[tokio::test]
+async fn who_is_gone_works_on_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let (here, there) = (opened(folder.path()).await.unwrap(), opened(folder.path()).await.unwrap());
+    there.open(new_run("r1", None), &[]).await.unwrap();
+    let held = || async {
+        let listed = here.runs(&RunFilter::default()).await.unwrap().remove(0);
+        (here.head(&"r1".into()).await.unwrap().held_by.is_some(), listed.held_by.is_some())
+    };
+    assert_eq!(held().await, (true, true));
+    there.close().await;
+    drop(there);
+    assert_eq!(held().await, (false, false));
+}
+
 #[tokio::test]
 async fn a_store_that_is_full_says_so_loses_nothing_and_works_again_when_there_is_room() {
     let folder = tempfile::tempdir().unwrap();

@@ -13,16 +13,22 @@ const PURE: [&str; 2] = ["run", "scene"];
 const PURE_MAY_USE: &str = "fastrand jsonschema memchr regex serde serde_json sha2 thiserror";
 
 /// Outside crates that stand for a power, and those of ours that hold it.
-const POWERS: [(&str, &[&str]); 7] = [
+const POWERS: [(&str, &[&str]); 10] = [
     // The scenes' dice are told their seed.
     ("fastrand", &["scene", "model", "store", "fakes", "runtime"]),
     ("rusqlite", &["store"]),
+    ("landlock", &["sandbox"]),
+    ("libc", &["sandbox"]),
+    ("seccompiler", &["sandbox"]),
     ("axum", &["server", "fakes"]),
     ("clap", &["cli"]),
     ("rustyline", &["cli"]),
     ("tracing-subscriber", &["cli"]),
     ("reqwest", &[]),
 ];
+
+/// The one crate that may leave the workspace's lints, which forbid `unsafe`; its own ask for a reason at each.
+const MAY_BE_UNSAFE: &str = "sandbox";
 
 const REASONS: &str = "docs/decisions/0002-dependencies.md";
 
@@ -34,8 +40,14 @@ pub(super) fn check(tree: &Tree, findings: &mut Findings) {
         if height(name).is_none() {
             findings.add(path, 1, format!("`{name}` has no place in the order of the crates"));
         }
-        for section in ["dependencies", "dev-dependencies", "build-dependencies"] {
-            for (other, how) in manifest.get(section).and_then(Value::as_table).into_iter().flatten() {
+        let lints = manifest.get("lints").and_then(|it| it.get("workspace")).and_then(Value::as_bool);
+        if lints != Some(true) && name != MAY_BE_UNSAFE {
+            let what = format!("`[lints] workspace = true` is missing: `unsafe` is for `{MAY_BE_UNSAFE}` alone");
+            findings.add(path, 1, what);
+        }
+        let targets = manifest.get("target").and_then(Value::as_table).into_iter().flatten();
+        for (section, others) in targets.flat_map(|(_, it)| sections(it.as_table())).chain(sections(Some(&manifest))) {
+            for (other, how) in others {
                 if how.get("workspace").is_none() {
                     findings.add(path, 1, format!("`{other}`: its version belongs into the workspace's manifest"));
                 }
@@ -49,6 +61,13 @@ pub(super) fn check(tree: &Tree, findings: &mut Findings) {
         }
     }
     reasons(tree, findings);
+}
+
+/// The tables of a manifest, or of one target in it, that name dependencies.
+fn sections(table: Option<&Table>) -> impl Iterator<Item = (&'static str, &Table)> {
+    ["dependencies", "dev-dependencies", "build-dependencies"]
+        .into_iter()
+        .filter_map(move |section| Some((section, table?.get(section)?.as_table()?)))
 }
 
 fn height(name: &str) -> Option<usize> {

@@ -80,6 +80,7 @@ impl Chat {
             place,
             conversation,
             screen: Screen::stdout(),
+            errors: Screen::stderr(),
             details: globals.verbose > 0,
             quiet: globals.quiet,
             last: None,
@@ -213,15 +214,12 @@ async fn greet(talk: &mut Talk) -> Result<(), Failure> {
     match shown.stored.head.status {
         Status::Parked => {
             talk.screen.line(Look::Warn, &format!("run {name} waits for a person:"));
-            talk.waiting = shown.run.holds();
-            talk.show_waiting();
             if talk.lines.interactive {
-                let holds = talk.waiting.clone();
-                let answers = crate::holds::ask(&talk.lines, &mut talk.screen, &holds).await;
-                if !answers.is_empty() {
-                    // Leaving here is leaving the talk as it is: the next line ends it.
-                    drop(talk.answer(&run, answers).await);
-                }
+                // Leaving here is leaving the talk as it is: the next line ends it.
+                drop(talk.settle(shown.run.result()).await);
+            } else {
+                talk.waiting = shown.run.holds();
+                talk.show_waiting();
             }
         }
         Status::Open => {
@@ -232,7 +230,8 @@ async fn greet(talk: &mut Talk) -> Result<(), Failure> {
         Status::Ended if shown.run.can_go_on() => {
             let outcome = shown.stored.head.outcome.map_or("", gesta_run::Outcome::as_str);
             let text = format!(
-                "run {name} ended {outcome}; go on with `gesta resume {name}{}`, or say something new",
+                "run {name} ended {outcome}; go on with `gesta resume {}{}`, or say something new",
+                crate::shell::quoted(&name),
                 talk.place.flag
             );
             talk.screen.line(Look::Warn, &text);

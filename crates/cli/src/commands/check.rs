@@ -37,7 +37,7 @@ impl Check {
         let exit = if report.problems.is_empty() { Exit::Done } else { Exit::Usage };
         let mut screen = Screen::stdout();
         if self.json {
-            screen.line(Look::Plain, &serde_json::to_string(&report).unwrap_or_default());
+            screen.json(&report);
             return Ok(exit);
         }
         for problem in &report.problems {

@@ -5,7 +5,7 @@ use clap_complete::Shell;
 
 use super::Cli;
 use crate::exit::{Ended, Exit};
-use crate::terminal::{Look, Screen};
+use crate::terminal::Screen;
 
 /// Print completions for a shell
 #[derive(Debug, Args)]
@@ -23,7 +23,7 @@ impl Completions {
     pub(crate) fn run(self) -> Ended {
         let mut script = Vec::new();
         clap_complete::generate(self.shell, &mut Cli::command(), "gesta", &mut script);
-        Screen::stdout().line(Look::Plain, String::from_utf8_lossy(&script).trim_end());
+        Screen::stdout().data(&String::from_utf8_lossy(&script));
         Ok(Exit::Done)
     }
 }

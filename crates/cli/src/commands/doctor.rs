@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::{Globals, wait_for};
 use crate::environment::Environment;
-use crate::exit::{Ended, Exit};
+use crate::exit::{Ended, Exit, Failure};
 use crate::place::{Place, agent_folder, named};
 use crate::terminal::{Look, Screen};
 
@@ -111,7 +111,7 @@ impl Doctor {
         let width = findings.iter().map(|finding| finding.what.chars().count()).max().unwrap_or(0);
         for finding in findings {
             if self.json {
-                screen.line(Look::Plain, &serde_json::to_string(finding).unwrap_or_default());
+                screen.json(finding);
                 continue;
             }
             let (look, word) = match finding.state {
@@ -146,25 +146,40 @@ async fn storage(globals: &Globals) -> Vec<Finding> {
         Ok(given) => given,
         Err(failure) => return vec![Finding::missing("data folder", failure.message, failure.help)],
     };
-    let data = match gesta_store::data_folder(given.as_deref()) {
+    let folder = gesta_store::data_folder(given.as_deref()).and_then(|data| {
+        gesta_store::writable(&data)?;
+        Ok(data)
+    });
+    let data = match folder {
         Ok(data) => Finding::ok("data folder", data.display().to_string()),
-        Err(why) => return vec![Finding::missing("data folder", why.to_string(), "name another one with --data")],
+        Err(why) => of_failure("data folder", why.into()),
     };
-    let store = match Place::open(globals, None) {
-        Ok(place) => {
-            let counted = place.store().runs(&RunFilter::default()).await;
-            place.close().await;
-            match counted {
-                Ok(runs) if runs.len() >= gesta_store::PAGE_MAX as usize => Finding::ok("store", "SQLite, many runs"),
-                Ok(runs) => Finding::ok("store", format!("SQLite, {} runs", runs.len())),
-                Err(why) => {
-                    Finding::missing("store", why.to_string(), "restore a backup, or name another folder with --data")
-                }
-            }
-        }
-        Err(failure) => Finding::missing("store", failure.message, failure.help),
+    vec![data, store(globals).await]
+}
+
+async fn store(globals: &Globals) -> Finding {
+    let counted = async {
+        let place = Place::open_to_read(globals)?;
+        let runs = place.store().runs(&RunFilter::default()).await?;
+        let sound = place.check().await;
+        place.close().await;
+        sound.map(|()| runs.len())
     };
-    vec![data, store]
+    match counted.await {
+        Ok(runs) if runs >= gesta_store::PAGE_MAX as usize => Finding::ok("store", "SQLite, sound, many runs"),
+        Ok(runs) => Finding::ok("store", format!("SQLite, sound, {runs} run{}", if runs == 1 { "" } else { "s" })),
+        Err(failure) => of_failure("store", failure),
+    }
+}
+
+/// A failure whose way out is this command again names another one.
+fn of_failure(what: &str, failure: Failure) -> Finding {
+    let help = if failure.help.contains("gesta doctor") {
+        "look at the disk: its free space, how it is mounted, who may write; or name another folder with --data".into()
+    } else {
+        failure.help
+    };
+    Finding::missing(what, failure.message, help)
 }
 
 /// How long a provider may take to answer at all, in milliseconds.

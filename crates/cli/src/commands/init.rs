@@ -7,7 +7,7 @@ use gesta_runtime::folder::init::{InitError, init};
 
 use super::Globals;
 use crate::exit::{Ended, Exit, Failure};
-use crate::place::quoted;
+use crate::shell::quoted;
 use crate::terminal::{Look, Screen};
 
 /// Make a new agent's folder, which runs at once and without a key
@@ -25,7 +25,7 @@ pub(crate) struct Init {
 impl Init {
     pub(crate) fn run(self, globals: &Globals) -> Ended {
         let written = init(&self.dir).map_err(|why| match why {
-            InitError::Exists(_) => Failure::usage(why.to_string(), format!("try `gesta chat {}`", self.dir.display())),
+            InitError::Exists(_) => Failure::usage(why.to_string(), format!("try `gesta chat {}`", quoted(&self.dir))),
             other => Failure::usage(other.to_string(), "name a folder that can be written"),
         })?;
         let mut screen = Screen::stdout();
@@ -33,7 +33,7 @@ impl Init {
             screen.line(Look::Plain, &path.display().to_string());
         }
         if !globals.quiet {
-            let dir = quoted(&self.dir.display().to_string());
+            let dir = quoted(&self.dir);
             screen.line(
                 Look::Faint,
                 &format!(

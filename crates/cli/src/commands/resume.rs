@@ -5,17 +5,18 @@ use std::sync::Arc;
 
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use gesta_run::json::read_strict;
-use gesta_run::{AnswerError, Binding, CallId, HoldAnswer, HoldReply, Run, RunId};
+use gesta_run::{AnswerError, Binding, HoldAnswer, HoldReply, Run, RunId, Status};
 use gesta_runtime::{AgentError, FolderAgent, OpenError, Resumed};
+use gesta_store::Store;
 
-use super::run::Screens;
+use super::run::{Screens, or_json};
 use super::{Globals, wait_for};
 use crate::environment::Environment;
 use crate::exit::{CODES, Ended, Exit, Failure};
-use crate::holds::read_object;
+use crate::holds::{name_of, named, read_object};
 use crate::live::Line;
 use crate::place::Place;
-use crate::render::{Teller, hold_reply};
+use crate::render::Teller;
 use crate::stored;
 use crate::terminal::Look;
 
@@ -54,6 +55,14 @@ pub(crate) struct Resume {
 
 impl Resume {
     pub(crate) fn run(self, globals: &Globals) -> Ended {
+        let json = self.json;
+        or_json(json, self.answer(globals))
+    }
+
+    fn answer(self, globals: &Globals) -> Ended {
+        if let Some(why) = &self.answers.wrong {
+            return Err(Failure::usage(why.as_str(), "`gesta resume --help` has examples"));
+        }
         let environment = match &self.env_file {
             Some(path) => Environment::default().and_file(path)?,
             None => Environment::default(),
@@ -61,9 +70,9 @@ impl Resume {
         let place = Place::open(globals, None)?;
         wait_for(async {
             let store = place.store();
-            let head = stored::find(&store, &self.run).await?;
+            let head = stored::find(&place, &self.run).await?;
             let shown = stored::read(&store, &head.run).await?;
-            let answers = bind(&shown.run, &head.run, &self.answers.0);
+            let answers = bind(&shown.run, &head.run, &self.answers.given);
             let line = Line::new();
             let resume = gesta_runtime::Resume {
                 answers,
@@ -78,49 +87,47 @@ impl Resume {
             let teller = Teller::new(&shown.run.plan().spec).after(&shown.stored.events);
             let Ok(resumed) = screens.live(teller).follow(work, line).await else { return Ok(Exit::Cancelled) };
             let exit = match resumed {
-                Ok(resumed) => self.finish(&mut screens, &resumed, &place.flag),
-                Err(why) => Err(self.refused(&shown.run, why)),
+                Ok(resumed) => self.finish(&mut screens, &shown.run, &resumed, &place.flag),
+                Err(why) => Err(self.refused(&store, &head.run, why).await),
             };
             place.close().await;
             exit
         })
     }
 
-    fn finish(&self, screens: &mut Screens, resumed: &Resumed, flag: &str) -> Ended {
+    fn finish(&self, screens: &mut Screens, before: &Run, resumed: &Resumed, flag: &str) -> Ended {
         for call in &resumed.already_answered {
-            screens.note(Look::Warn, &format!("  {call} was answered like this before: nothing ran again"));
+            let word = resumed.result.tool_calls.iter().find(|it| it.id == *call);
+            let word = word.map_or_else(|| call.to_string(), |it| name_of(&it.id, it.trip, it.index));
+            screens.note(Look::Warn, &format!("  {word} was answered like this before: nothing ran again"));
+        }
+        let given = self.answers.given.len();
+        let repeated = given > 0 && resumed.already_answered.len() == given;
+        let was_over = before.status() == Status::Ended && before.result().trips == resumed.result.trips;
+        if was_over && given == 0 {
+            screens.note(Look::Warn, "  the run had ended: nothing ran again");
+        }
+        if repeated || was_over {
+            screens.say(&resumed.result.text);
         }
         screens.finish(&resumed.result, flag);
-        let given = self.answers.0.len();
-        let repeated = given > 0 && resumed.already_answered.len() == given;
         Ok(if repeated { Exit::Done } else { Exit::of(&resumed.result) })
     }
 
-    fn refused(&self, run: &Run, why: OpenError) -> Failure {
-        let id = &self.run;
+    async fn refused(&self, store: &Arc<dyn Store>, run: &RunId, why: OpenError) -> Failure {
         if let OpenError::Agent(AgentError::Answers(why)) = &why {
-            return match why {
-                AnswerError::Conflict { call } => {
-                    let first = run.hold_answer(call).map_or_else(|| "was answered differently".to_owned(), hold_reply);
-                    let message = format!("`{call}` was answered before, and the first answer counts: it {first}");
-                    Failure::new(Exit::Other, message, format!("`gesta show {id}` tells what came of it"))
-                }
-                AnswerError::ToolGone { .. } => {
-                    Failure::new(Exit::Other, why.to_string(), "bring the tool back, or tell the model with --force")
-                }
-                AnswerError::UnknownCall { .. } | AnswerError::Expired { .. } | AnswerError::RunEnded(_) => {
-                    Failure::new(Exit::Other, why.to_string(), format!("`gesta show {id}` tells what waits"))
-                }
-                _ => Failure::usage(
-                    why.to_string(),
-                    format!("`gesta show {id}` tells what waits and how it is answered"),
-                ),
+            // Read again: whoever was first may have answered since this command looked.
+            let now = stored::read(store, run).await;
+            let first = match (why, &now) {
+                (AnswerError::Conflict { call }, Ok(now)) => now.run.hold_answer(call),
+                _ => None,
             };
+            return Failure::of_answers(why, &self.run, first);
         }
         let missing = matches!(why, OpenError::Provider(_) | OpenError::Folder(_));
         let mut failure = Failure::from(why);
         if missing {
-            failure.message = format!("run `{id}` cannot go on here, and still waits: {}", failure.message);
+            failure.message = format!("run `{}` cannot go on here, and still waits: {}", self.run, failure.message);
             failure.help = format!("{}, or name the agent's file with --env-file FOLDER/.env", failure.help);
         }
         failure
@@ -131,7 +138,7 @@ impl Resume {
 fn bind(run: &Run, id: &RunId, given: &[Given]) -> Vec<HoldAnswer> {
     let holds = run.holds();
     let bound = |given: &Given| {
-        let call = CallId::new(given.call.as_str());
+        let call = named(run, &given.call);
         let open = holds.iter().find(|hold| hold.id == call).map(|hold| hold.binding.clone());
         // Of a hold that is closed or unknown only the run can be named; the machine says what is wrong with it.
         let binding = open.unwrap_or_else(|| Binding {
@@ -155,7 +162,11 @@ struct Given {
 
 /// The answers of a command, in the order in which they stand there.
 #[derive(Debug, Clone, Default, PartialEq)]
-struct Answers(Vec<Given>);
+struct Answers {
+    given: Vec<Given>,
+    /// Why they cannot be used. Told by this command and not by the parser, which would name the whole program.
+    wrong: Option<String>,
+}
 
 impl Args for Answers {
     fn augment_args(command: Command) -> Command {
@@ -165,7 +176,9 @@ impl Args for Answers {
                 .value_names(values.to_vec())
                 .num_args(values.len())
                 .action(ArgAction::Append)
-                .allow_hyphen_values(true)
+                // A text may begin with a hyphen, JSON with that of a number; neither takes the next option for its own.
+                .allow_hyphen_values(values.contains(&"TEXT"))
+                .allow_negative_numbers(values.contains(&"JSON"))
                 .help(help)
         };
         command
@@ -198,18 +211,15 @@ impl FromArgMatches for Answers {
         found.sort_by_key(|(at, ..)| *at);
         let mut answers = Self::default();
         for (_, name, values) in found {
-            answers
-                .take(name, values)
-                .map_err(|why| clap::Error::raw(clap::error::ErrorKind::ValueValidation, why + "\n"))?;
+            if let Err(why) = answers.take(name, values) {
+                answers.wrong = Some(why);
+                return Ok(answers);
+            }
         }
         let blank = |given: &&Given| matches!(&given.reply, HoldReply::Deny { reason } if reason.is_empty());
-        match answers.0.iter().find(blank) {
-            Some(given) => Err(clap::Error::raw(
-                clap::error::ErrorKind::MissingRequiredArgument,
-                format!("--deny {} needs --reason TEXT behind it: the model reads it\n", given.call),
-            )),
-            None => Ok(answers),
-        }
+        let unsaid = answers.given.iter().find(blank).map(|given| given.call.clone());
+        answers.wrong = unsaid.map(|call| format!("--deny {call} needs --reason TEXT behind it: the model reads it"));
+        Ok(answers)
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
@@ -220,6 +230,9 @@ impl FromArgMatches for Answers {
 
 impl Answers {
     fn take(&mut self, name: &str, values: Vec<String>) -> Result<(), String> {
+        if let Some(option) = values.iter().find(|value| is_option(value)) {
+            return Err(format!("--{name} needs more behind it before `{option}`"));
+        }
         let mut values = values.into_iter();
         let first = values.next().unwrap_or_default();
         let second = values.next().unwrap_or_default();
@@ -233,7 +246,7 @@ impl Answers {
             "error" => HoldReply::Error { text: second },
             "unknown" => HoldReply::OutcomeUnknown,
             "arguments" => {
-                return match self.0.last_mut().map(|given| &mut given.reply) {
+                return match self.given.last_mut().map(|given| &mut given.reply) {
                     Some(HoldReply::Approve { arguments: slot @ None }) => {
                         *slot = Some(read_object(&first)?);
                         Ok(())
@@ -242,7 +255,7 @@ impl Answers {
                 };
             }
             _ => {
-                return match self.0.last_mut().map(|given| &mut given.reply) {
+                return match self.given.last_mut().map(|given| &mut given.reply) {
                     Some(HoldReply::Deny { reason }) if reason.is_empty() => {
                         *reason = first;
                         Ok(())
@@ -251,9 +264,16 @@ impl Answers {
                 };
             }
         };
-        self.0.push(Given { call: first, reply });
+        self.given.push(Given { call: first, reply });
         Ok(())
     }
+}
+
+/// A value that was left out lets the next option stand in its place.
+fn is_option(value: &str) -> bool {
+    let word = value.strip_prefix("--").unwrap_or_default();
+    let word = word.split('=').next().unwrap_or_default();
+    !word.is_empty() && word.chars().all(|c| c.is_ascii_lowercase() || c == '-')
 }
 
 #[cfg(test)]
@@ -262,11 +282,13 @@ mod tests {
 
     use super::super::{Cli, Command};
     use super::*;
+    use crate::render::hold_reply;
 
     fn read(words: &[&str]) -> Result<Vec<Given>, String> {
         let words = ["gesta", "resume", "r1"].iter().chain(words);
         match Cli::try_parse_from(words).map_err(|why| why.to_string())?.command {
-            Command::Resume(resume) => Ok(resume.answers.0),
+            Command::Resume(Resume { answers: Answers { given, wrong: None }, .. }) => Ok(given),
+            Command::Resume(Resume { answers, .. }) => Err(answers.wrong.unwrap_or_default()),
             _ => Err("another command".to_owned()),
         }
     }
@@ -317,6 +339,9 @@ mod tests {
             (vec!["--deny", "a"], "needs --reason"),
             (vec!["--result", "a", "{"], "no JSON"),
             (vec!["--result", "a"], "2 values required"),
+            (vec!["--result", "a", "--data", "d"], "2 values required"),
+            (vec!["--deny", "--json"], "a value is required"),
+            (vec!["--deny", "a", "--reason", "--json"], "--reason needs more behind it before `--json`"),
         ] {
             let refused = read(&words).unwrap_err();
             assert!(refused.contains(why), "{words:?}: {refused}");

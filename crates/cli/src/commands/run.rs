@@ -1,6 +1,6 @@
 //! `gesta run`: one turn of an agent, for people and for programs.
 
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Read};
 use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
@@ -13,10 +13,12 @@ use super::{Globals, wait_for};
 use crate::environment::Environment;
 use crate::exit::{CODES, Ended, Exit, Failure};
 use crate::holds;
-use crate::lines::whole_stdin;
-use crate::live::{Line, Live, Notes, summary};
+use crate::left::closes;
+use crate::lines::{INPUT_BYTES_MAX, whole_stdin};
+use crate::live::{Line, Live, Notes, summary, ways_on};
 use crate::place::{Place, agent_folder};
 use crate::render::Teller;
+use crate::shell::quoted;
 use crate::terminal::{Look, Screen};
 
 /// Say one thing to an agent
@@ -54,6 +56,11 @@ pub(crate) struct Run {
 
 impl Run {
     pub(crate) fn run(self, globals: &Globals) -> Ended {
+        let json = self.json;
+        or_json(json, self.turn(globals))
+    }
+
+    fn turn(self, globals: &Globals) -> Ended {
         let environment = Environment::with_model(self.model.as_deref());
         let folder = agent_folder(&self.folder, &environment)?;
         let input = self.input()?;
@@ -70,7 +77,12 @@ impl Run {
                 ..Ask::default()
             };
             let mut screens = Screens::new(self.json, globals);
-            let followed = screens.live(teller).follow(agent.agent().run(ask), line).await;
+            if let Some(conversation) = &ask.conversation
+                && let Some(closed) = closes(&place.store(), conversation).await?
+            {
+                screens.note(Look::Warn, &format!("  {closed}"));
+            }
+            let followed = screens.live(teller).of_turn().follow(agent.agent().run(ask), line).await;
             let Ok(result) = followed else { return Ok(Exit::Cancelled) };
             let result = result?;
             screens.finish(&result, &place.flag);
@@ -89,7 +101,7 @@ impl Run {
             None if attached => {}
             None if piped => parts.push(Part::text(from_stdin()?)),
             None => {
-                let help = format!("write it behind the folder: `gesta run {} \"Hello\"`", self.folder.display());
+                let help = format!("write it behind the folder: `gesta run {} \"Hello\"`", quoted(&self.folder));
                 return Err(Failure::usage("there is nothing to say", help));
             }
         }
@@ -103,14 +115,26 @@ impl Run {
     }
 }
 
+/// With `--json` programs read there, too, why there is no result.
+pub(super) fn or_json(json: bool, ended: Ended) -> Ended {
+    if let (true, Err(failure)) = (json, &ended) {
+        Screen::stdout().json(&failure.json());
+    }
+    ended
+}
+
 fn from_stdin() -> Result<String, Failure> {
-    let text = whole_stdin()
-        .map_err(|why| Failure::usage(format!("standard input cannot be used: {why}"), "pipe a text into it"))?;
+    let text =
+        whole_stdin().map_err(|(why, help)| Failure::usage(format!("standard input cannot be used: {why}"), help))?;
     Ok(text.trim_end_matches(['\n', '\r']).to_owned())
 }
 
 fn picture(image: &str) -> Result<Part, Failure> {
     let path = Path::new(image);
+    if image.starts_with("http://") {
+        let help = "name it by https, or save it and name the file";
+        return Err(Failure::usage(format!("{image} is not fetched without encryption"), help));
+    }
     let media_type = match extension(path).as_str() {
         "jpg" | "jpeg" => "image/jpeg",
         "gif" => "image/gif",
@@ -146,9 +170,25 @@ fn extension(path: &Path) -> String {
     path.extension().map(|it| it.to_string_lossy().to_lowercase()).unwrap_or_default()
 }
 
+/// Reads a file to its end. A device or a pipe, which may have none, is refused.
 fn bytes_of(path: &Path) -> Result<Source, Failure> {
-    let bytes = std::fs::read(path).map_err(|why| Failure::file(path, &why))?;
-    Ok(Source::Base64(STANDARD.encode(bytes)))
+    let failed = |why: std::io::Error| Failure::file(path, &why);
+    let refused = |what: &str| {
+        Failure::usage(format!("{} {what}", path.display()), "save it into a file of at most 16 MiB, and name that")
+    };
+    // Looked at before it is opened: opening a pipe would wait for somebody to write.
+    let about = std::fs::metadata(path).map_err(failed)?;
+    if !about.is_file() {
+        return Err(refused(if about.is_dir() { "is a folder" } else { "is a device or a pipe, and no file" }));
+    }
+    let mut bytes = Vec::new();
+    let file = std::fs::File::open(path).map_err(failed)?;
+    file.take(INPUT_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(failed)?;
+    match bytes.len() as u64 {
+        0 => Err(refused("is empty")),
+        length if length > INPUT_BYTES_MAX => Err(refused("is too long to be sent")),
+        _ => Ok(Source::Base64(STANDARD.encode(bytes))),
+    }
 }
 
 /// Where one turn is shown.
@@ -182,11 +222,17 @@ impl Screens {
         }
     }
 
+    /// An answer that was given before, and was not heard here.
+    pub(crate) fn say(&mut self, text: &str) {
+        if !text.is_empty() {
+            self.shown.prose_line(text);
+        }
+    }
+
     /// Shows how it stands in the end.
     pub(crate) fn finish(&mut self, result: &RunResult, flag: &str) {
         if self.json {
-            let text = serde_json::to_string(result).unwrap_or_default();
-            self.out.line(Look::Plain, &text);
+            self.out.json(result);
             return;
         }
         self.shown.end_line();
@@ -202,9 +248,8 @@ impl Screens {
             }
         }
         self.notes.line(Look::Faint, &format!("  {}", summary(result)));
-        if Exit::of(result) == Exit::ModelFailed {
-            let run = crate::live::short(result.report.run_id.as_str());
-            self.notes.line(Look::Plain, &format!("help: go on from here with `gesta resume {run}{flag}`"));
+        for (look, text) in ways_on(result, flag) {
+            self.notes.line(look, &text);
         }
     }
 }

@@ -9,8 +9,10 @@ use serde_json::json;
 
 use super::{Globals, wait_for};
 use crate::exit::{Ended, Exit};
+use crate::holds;
 use crate::live::short;
 use crate::place::Place;
+use crate::shell::quoted;
 use crate::terminal::{Look, Screen};
 
 /// List runs, the newest first, with what waits for someone
@@ -43,7 +45,7 @@ enum StatusWord {
 
 impl Runs {
     pub(crate) fn run(self, globals: &Globals) -> Ended {
-        let place = Place::open(globals, None)?;
+        let place = Place::open_to_read(globals)?;
         wait_for(async {
             let store = place.store();
             let status = self.status.map(|status| match status {
@@ -53,19 +55,22 @@ impl Runs {
             });
             let filter = RunFilter { agent: self.agent.clone(), status, limit: self.limit, ..RunFilter::default() };
             let runs = store.runs(&filter).await?;
-            let mut holds: BTreeMap<RunId, Vec<Hold>> = BTreeMap::new();
+            if runs.is_empty() {
+                place.check().await?;
+            }
+            let mut waiting: BTreeMap<RunId, Vec<Hold>> = BTreeMap::new();
             for open in store.holds(&HoldFilter { agent: self.agent.clone(), ..HoldFilter::default() }).await? {
-                holds.entry(open.hold.binding.run_id.clone()).or_default().push(open.hold);
+                waiting.entry(open.hold.binding.run_id.clone()).or_default().push(open.hold);
             }
             let mut screen = Screen::stdout();
             if self.json {
                 for head in &runs {
                     let mut line = json!(head);
-                    line["holds"] = json!(holds.get(&head.run).cloned().unwrap_or_default());
-                    screen.line(Look::Plain, &line.to_string());
+                    line["holds"] = json!(waiting.get(&head.run).cloned().unwrap_or_default());
+                    screen.json(&line);
                 }
             } else {
-                table(&mut screen, &runs, &holds);
+                table(&mut screen, &runs, &waiting);
             }
             place.close().await;
             Ok(Exit::Done)
@@ -73,12 +78,12 @@ impl Runs {
     }
 }
 
-fn table(screen: &mut Screen, runs: &[RunHead], holds: &BTreeMap<RunId, Vec<Hold>>) {
+fn table(screen: &mut Screen, runs: &[RunHead], waiting: &BTreeMap<RunId, Vec<Hold>>) {
     if runs.is_empty() {
         return screen.line(Look::Faint, "no runs; begin one with `gesta chat FOLDER`");
     }
     let now = Timestamp(jiff::Timestamp::now().as_millisecond());
-    let rows: Vec<[String; 6]> = runs.iter().map(|head| row(head, holds.get(&head.run), now)).collect();
+    let rows: Vec<[String; 6]> = runs.iter().map(|head| row(head, waiting.get(&head.run), now)).collect();
     let heading = ["RUN", "AGENT", "STATUS", "OUTCOME", "AGE", "WAITS FOR"].map(str::to_owned);
     let mut widths = [0; 6];
     for row in rows.iter().chain([&heading]) {
@@ -100,13 +105,15 @@ fn table(screen: &mut Screen, runs: &[RunHead], holds: &BTreeMap<RunId, Vec<Hold
 
 fn row(head: &RunHead, holds: Option<&Vec<Hold>>, now: Timestamp) -> [String; 6] {
     let status = match head.status {
-        Status::Open if head.held_by.as_ref().is_none_or(|holder| holder.until < now) => "left",
         Status::Open => "open",
         Status::Parked => "parked",
         Status::Ended => "ended",
     };
     let outcome = head.outcome.map_or("-", gesta_run::Outcome::as_str);
-    let waits: Vec<String> = holds.into_iter().flatten().map(|hold| format!("{} ({})", hold.name, hold.id)).collect();
+    let mut waits: Vec<String> = holds.into_iter().flatten().map(|hold| waits_for(hold, now)).collect();
+    if head.status == Status::Open && head.held_by.as_ref().is_none_or(|holder| holder.until < now) {
+        waits.push(format!("somebody to go on: gesta resume {}", quoted(short(head.run.as_str()))));
+    }
     [
         short(head.run.as_str()).to_owned(),
         head.agent.clone(),
@@ -115,6 +122,11 @@ fn row(head: &RunHead, holds: Option<&Vec<Hold>>, now: Timestamp) -> [String; 6]
         age(now.since_ms(head.started_at)),
         waits.join(", "),
     ]
+}
+
+fn waits_for(hold: &Hold, now: Timestamp) -> String {
+    let expired = if hold.expires_at.is_some_and(|at| at <= now) { ", has expired" } else { "" };
+    format!("{} ({}){expired}", hold.name, holds::name(hold))
 }
 
 /// How long ago, in the largest unit that fits.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use gesta_run::PlanSpec;
-use gesta_scene::SceneError;
+use gesta_scene::{ReadError, ReadReason, Scene, SceneError};
 
 use super::Globals;
 use crate::exit::{Ended, Exit, Failure};
@@ -52,27 +52,31 @@ pub(super) fn gather(path: &Path, files: &mut Vec<PathBuf>) -> Result<(), Failur
         return Ok(());
     }
     let before = files.len();
-    below(path, files, 0)?;
+    below(path, files, &mut Vec::new())?;
     if files.len() == before {
         return Err(Failure::usage(format!("{} has no scene", path.display()), "scenes are files that end in .scene"));
     }
     Ok(())
 }
 
-fn below(folder: &Path, files: &mut Vec<PathBuf>, depth: usize) -> Result<(), Failure> {
-    if depth > DEPTH_MAX {
+fn below(folder: &Path, files: &mut Vec<PathBuf>, above: &mut Vec<PathBuf>) -> Result<(), Failure> {
+    let real = folder.canonicalize().map_err(|why| Failure::file(folder, &why))?;
+    // A link to a folder further up would play the same scenes again and again.
+    if above.len() > DEPTH_MAX || above.contains(&real) {
         return Ok(());
     }
+    above.push(real);
     let entries = std::fs::read_dir(folder).map_err(|why| Failure::file(folder, &why))?;
     let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
     paths.sort();
     for path in paths {
         if path.is_dir() {
-            below(&path, files, depth + 1)?;
+            below(&path, files, above)?;
         } else if path.extension().is_some_and(|it| it == "scene") {
             files.push(path);
         }
     }
+    above.pop();
     Ok(())
 }
 
@@ -86,40 +90,81 @@ pub(super) struct Playing<'a> {
     pub(super) quiet: bool,
 }
 
+/// What came of one file.
+enum Scened {
+    Holds,
+    Written,
+    /// It does something else, which may be right.
+    Differs(String),
+    /// It cannot be played as it stands.
+    Wrong(String),
+}
+
 impl Playing<'_> {
     /// Plays these files.
     pub(super) fn files(&self, files: &[PathBuf]) -> Ended {
         let mut screen = Screen::stdout();
-        let (mut differ, mut updated) = (0, 0);
+        let (mut held, mut written, mut differ) = (0, 0, 0);
         for file in files {
-            let source = std::fs::read_to_string(file).map_err(|why| Failure::file(file, &why))?;
-            let checked = match self.plan {
-                Some(plan) => gesta_scene::check_for(&source, plan),
-                None => gesta_scene::check(&source),
-            };
-            match checked {
-                Ok(()) => {}
-                Err(SceneError::Differs(difference)) if self.update => {
-                    std::fs::write(file, &difference.played).map_err(|why| Failure::file(file, &why))?;
-                    updated += 1;
+            let why = match self.file(file)? {
+                Scened::Holds => {
+                    held += 1;
+                    continue;
                 }
-                Err(why) => {
+                Scened::Written => {
+                    written += 1;
+                    continue;
+                }
+                Scened::Differs(why) => {
                     differ += 1;
-                    screen.line(Look::Bad, &format!("{}: {}", file.display(), why.to_string().trim_end()));
+                    why
                 }
-            }
+                Scened::Wrong(why) => why,
+            };
+            screen.line(Look::Bad, &format!("{}: {}", file.display(), why.trim_end()));
         }
-        let held = files.len() - differ - updated;
-        if !self.quiet || differ > 0 {
+        let all_hold = held + written == files.len();
+        if !self.quiet || !all_hold {
             let mut text = format!("{held} of {} scenes hold", files.len());
-            if updated > 0 {
-                text.push_str(&format!(", {updated} written anew: look at the difference"));
+            if written > 0 {
+                text.push_str(&format!(", {written} written anew: look at the difference"));
             }
-            screen.line(if differ > 0 { Look::Bad } else { Look::Good }, &text);
+            screen.line(if all_hold { Look::Good } else { Look::Bad }, &text);
         }
-        if differ > 0 && !self.update && !self.quiet {
+        if differ > 0 && !self.quiet {
             screen.line(Look::Faint, "help: where what was played is right, write it with --update");
         }
-        Ok(if differ > 0 { Exit::Other } else { Exit::Done })
+        Ok(if all_hold { Exit::Done } else { Exit::Other })
     }
+
+    fn file(&self, file: &Path) -> Result<Scened, Failure> {
+        let source = std::fs::read_to_string(file).map_err(|why| Failure::file(file, &why))?;
+        let mut checked = self.check(&source);
+        let other_plan = matches!(&checked, Err(SceneError::Read(why)) if is_other_plan(why));
+        if let (true, true, Ok(scene)) = (other_plan, self.update, Scene::read(&source)) {
+            // From now on the scene is played under whatever plan the agent has.
+            checked = self.check(&scene.without_plan().print());
+        }
+        Ok(match checked {
+            Ok(()) => Scened::Holds,
+            Err(SceneError::Differs(difference)) if self.update => {
+                std::fs::write(file, &difference.played).map_err(|why| Failure::file(file, &why))?;
+                Scened::Written
+            }
+            Err(why @ SceneError::Differs(_)) => Scened::Differs(why.to_string()),
+            Err(why) if other_plan && !self.update => Scened::Differs(why.to_string()),
+            Err(why) => Scened::Wrong(why.to_string()),
+        })
+    }
+
+    fn check(&self, source: &str) -> Result<(), SceneError> {
+        match self.plan {
+            Some(plan) => gesta_scene::check_for(source, plan),
+            None => gesta_scene::check(source),
+        }
+    }
+}
+
+fn is_other_plan(why: &ReadError) -> bool {
+    matches!(why.reason, ReadReason::OtherPlan { .. })
 }

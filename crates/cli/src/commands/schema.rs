@@ -3,7 +3,7 @@
 use clap::Args;
 
 use crate::exit::{Ended, Exit};
-use crate::terminal::{Look, Screen};
+use crate::terminal::Screen;
 
 /// Print the JSON schema of agent.toml
 #[derive(Debug, Args)]
@@ -15,7 +15,7 @@ pub(crate) struct Schema {}
 impl Schema {
     pub(crate) fn run(self) -> Ended {
         let schema = gesta_runtime::folder::schema();
-        Screen::stdout().line(Look::Plain, &serde_json::to_string_pretty(&schema).unwrap_or_default());
+        Screen::stdout().data(&serde_json::to_string_pretty(&schema).unwrap_or_default());
         Ok(Exit::Done)
     }
 }

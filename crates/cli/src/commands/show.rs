@@ -41,14 +41,14 @@ pub(crate) struct Show {
 
 impl Show {
     pub(crate) fn run(self, globals: &Globals) -> Ended {
-        let place = Place::open(globals, None)?;
+        let place = Place::open_to_read(globals)?;
         wait_for(async {
             let store = place.store();
-            let head = stored::find(&store, &self.run).await?;
+            let head = stored::find(&place, &self.run).await?;
             let mut screen = Screen::stdout();
             if self.events {
                 for event in store.load(&head.run).await?.events {
-                    screen.line(Look::Plain, &serde_json::to_string(&event).unwrap_or_default());
+                    screen.json(&event);
                 }
             } else if self.wire {
                 wire(&mut screen, store.wire(&head.run).await?)?;
@@ -56,9 +56,9 @@ impl Show {
                 let shown = stored::read(&store, &head.run).await?;
                 if self.scene {
                     let scene = gesta_scene::from_log(&shown.run.plan().spec, &shown.stored.events);
-                    screen.text(Look::Plain, &scene);
+                    screen.data(&scene);
                 } else if self.json {
-                    screen.line(Look::Plain, &serde_json::to_string(&shown.run.result()).unwrap_or_default());
+                    screen.json(&shown.run.result());
                 } else {
                     page(&mut screen, globals, &shown, &place.flag);
                 }
@@ -79,7 +79,7 @@ fn wire(screen: &mut Screen, exchanges: Vec<gesta_store::WireRecord>) -> Result<
     }
     for it in exchanges {
         screen.line(Look::Strong, &format!("# trip {}, attempt {}, {}", it.trip, it.attempt, moment(it.at)));
-        screen.line(Look::Plain, &format!("{}\n\n{}\n", it.request.trim_end(), it.response.trim_end()));
+        screen.data(&format!("{}\n\n{}\n\n", it.request.trim_end(), it.response.trim_end()));
     }
     Ok(())
 }
@@ -149,10 +149,18 @@ impl Page<'_> {
         let long = told.voice == Voice::Deed && !self.details;
         let text = if long { self.screen.fit(&told.text, indent) } else { told.text.clone() };
         let mut lines = text.trim_end().lines();
-        self.screen.text(told.look, lines.next().unwrap_or_default());
-        self.screen.end_line();
+        let prose = told.voice != Voice::Deed;
+        let say = |screen: &mut Screen, text: &str| {
+            if prose {
+                screen.prose(told.look, text)
+            } else {
+                screen.text(told.look, text)
+            }
+            screen.end_line();
+        };
+        say(self.screen, lines.next().unwrap_or_default());
         for line in lines {
-            self.screen.line(told.look, &format!("{}{line}", " ".repeat(indent)));
+            say(self.screen, &format!("{}{line}", " ".repeat(indent)));
         }
         if let EventKind::Opened { opening, .. } = &event.what
             && self.details

@@ -59,6 +59,10 @@ fn a_held_call_can_be_answered_in_the_talk_by_commands() {
     let home = Home::new();
     let lines = "Refund order 7, 250 dollars\n/deny r9 no\n/approve r1 {\"order\":\"7\",\"amount\":50}\n/why\n";
     let said = home.gesta_with(&["chat", &example("desk")], lines).ended(0);
+    assert!(
+        said.err.contains("error: no call `r9` waits") && !said.out.contains("error"),
+        "errors stand aside: {said:?}"
+    );
     said.has(&[
         "refund_order (r1) is left to a person: refunds of more than 100 dollars",
         "no call `r9` waits",

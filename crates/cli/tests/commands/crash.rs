@@ -93,6 +93,50 @@ fn the_next_turn_takes_up_what_a_crash_left() {
 }
 
 #[test]
+fn what_a_turn_that_was_taken_up_says_is_no_answer_to_the_next_one() {
+    for (words, stdin) in [
+        (&["run", "a", "next", "--conversation", "chat/worker"][..], ""),
+        (&["run", "a", "next", "--conversation", "chat/worker", "--json"], ""),
+        (&["chat", "a"], "next\n"),
+    ] {
+        let (home, world) = (Home::new(), World::start(Vec::new()));
+        let toml =
+            world.agent(&[("pay", "once")], "").replace("\"work:m\"", "\"script\"").replace("stream = false", "");
+        home.write("a/agent.toml", &toml);
+        let script = "user matches \"go\":\nmodel: calls c1 pay {\"n\":1}\nmodel: The first is unknown.\n\n\
+                      otherwise:\nmodel: The second is here.\n";
+        home.write("a/model.script", script);
+        world.stop_at(1);
+        let mut child = home.start(&["run", "a", "go", "--conversation", "chat/worker"]);
+        world.wait();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        world.release();
+        home.gesta(&["runs"]).ended(0).has(&["open", "somebody to go on: gesta resume "]);
+        let said = home.gesta_with(words, stdin).ended(0);
+        if words[0] == "chat" {
+            let told =
+                ["was left unfinished, and is taken up first", "it says: The first", "that was completed, 2 trips"];
+            let mut at = 0;
+            for text in told.iter().chain(&["now to what was said", "\nThe second is here.\n"]) {
+                at += said.out[at..].find(text).unwrap_or_else(|| panic!("`{text}` is missing: {}", said.out));
+            }
+        } else if words.contains(&"--json") {
+            assert_eq!((said.json()["text"].as_str(), said.err.as_str()), (Some("The second is here."), ""));
+        } else {
+            assert_eq!(said.out, "The second is here.\n");
+            said.has(&[
+                "is taken up first",
+                "it says: The first is unknown.",
+                "that was completed",
+                "now to what was said",
+            ]);
+        }
+        assert_eq!(world.calls("pay").len(), 1);
+    }
+}
+
+#[test]
 fn an_approved_call_that_a_crash_hid_is_asked_about() {
     let (home, world) = (Home::new(), World::start(vec![calls(&[("c1", "pay")]), says("done")]));
     let rule = "[[decisions]]\ntool = \"pay\"\naction = \"defer\"\n";

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::support::{Home, World, calls, example, says};
+use crate::support::{Home, Said, World, calls, example, says};
 
 fn parked() -> Home {
     let home = Home::new();
@@ -50,6 +50,76 @@ fn a_bad_answer_changes_nothing() {
     assert_eq!(home.result("last"), before);
     home.gesta(&["resume", "last"]).ended(3).has(&["--approve r1"]);
     home.gesta(&["resume", "nothing", "--approve", "r1"]).ended(2).has(&["there is no run `nothing`"]);
+}
+
+#[test]
+fn programs_read_why_an_answer_was_refused() {
+    let edited = r#"{"order":"7"}"#;
+    let home = parked();
+    let refused = |words: &[&str], exit: i32, code: &str| {
+        let said = home.gesta(&[&["resume", "last", "--json"], words].concat()).ended(exit);
+        let error = said.json()["error"].clone();
+        assert_eq!(error["code"], json!(code), "{said:?}");
+        assert!(!error["message"].as_str().unwrap().is_empty() && said.err.contains("error: "), "{said:?}");
+        said
+    };
+    refused(&["--approve", "zz"], 1, "no_such_hold").has(&["open: r1"]);
+    refused(&["--result", "r1", "1"], 2, "not_accepted");
+    refused(&["--approve", "r1", "--arguments", edited], 2, "arguments_invalid").has(&["\"amount\" is a required"]);
+    refused(&["--approve", "r1", "--deny", "r1", "--reason", "x"], 2, "conflict").has(&["two different answers"]);
+    refused(&["--deny", "r1", "--reason", " "], 2, "no_reason");
+    refused(&["--deny", "r1"], 2, "usage").has(&["needs --reason", "gesta resume --help"]);
+    assert_eq!(home.result("last")["status"], json!("parked"));
+    home.gesta(&["resume", "last", "--deny", "r1", "--reason", "ask first"]).ended(0);
+    refused(&["--approve", "r1"], 1, "conflict").has(&["the first answer counts: it was denied: ask first"]);
+    let run = home.gesta(&["run", &example("desk"), "x", "--json", "--model", "foo:x"]).ended(2);
+    assert!(run.json()["error"]["message"].is_string(), "{run:?}");
+    home.gesta(&["show", "none", "--json"]).ended(2);
+}
+
+#[test]
+fn what_a_run_said_is_said_again_to_whoever_answers_late() {
+    let home = parked();
+    let said = home.gesta(&["resume", "last", "--approve", "r1"]).ended(0);
+    assert!(said.out.contains("A colleague has decided"), "{said:?}");
+    let again = home.gesta(&["resume", "last", "--approve", "r1"]).ended(0);
+    assert_eq!(again.out, said.out);
+    let over = home.gesta(&["resume", "last"]).ended(0).has(&["the run had ended: nothing ran again"]);
+    assert_eq!(over.out, said.out);
+}
+
+#[test]
+fn a_hold_that_ran_out_is_said_to_have_and_nobody_is_sent_to_look_for_it() {
+    let (home, world) = (Home::new(), World::start(vec![calls(&[("c1", "pay")]), says("paid")]));
+    let rule = "[[decisions]]\ntool = \"pay\"\naction = \"defer\"\n";
+    home.write("a/agent.toml", &(world.agent(&[("pay", "once")], "hold_ttl = \"1ms\"\n") + rule));
+    home.gesta(&["run", "a", "pay"]).ended(3);
+    home.gesta(&["runs"]).ended(0).has(&["pay (c1), has expired"]);
+    let said = home.gesta(&["resume", "last", "--approve", "c1", "--json"]).ended(1);
+    assert_eq!(said.json()["error"]["code"], json!("hold_expired"));
+    said.has(&["has expired; the run is closed", "help: start anew"]);
+    home.gesta(&["runs"]).ended(0).has(&["ended", "expired"]);
+    let said = home.gesta(&["resume", "last", "--approve", "c1", "--json"]).ended(1);
+    assert_eq!(said.json()["error"]["code"], json!("run_ended"));
+    assert!(world.calls("pay").is_empty());
+}
+
+#[test]
+fn one_of_many_who_answer_at_once_is_first_and_the_others_read_what_it_said() {
+    let home = parked();
+    let words =
+        |n: usize| if n.is_multiple_of(2) { vec!["--approve", "r1"] } else { vec!["--deny", "r1", "--reason", "no"] };
+    let answers: Vec<_> = (0..6).map(|n| home.start(&[vec!["resume", "last", "-q"], words(n)].concat())).collect();
+    let said: Vec<Said> = answers.into_iter().map(|child| child.wait_with_output().unwrap().into()).collect();
+    let status = home.result("last")["tool_calls"][1]["status"].clone();
+    let first = if status == "completed" { "it was approved" } else { "it was denied: no" };
+    for said in said {
+        match said.code {
+            Some(0) => assert_eq!(said.err, ""),
+            Some(1) => assert!(said.err.contains(first), "{said:?}"),
+            _ => panic!("{said:?}"),
+        }
+    }
 }
 
 #[test]

@@ -84,6 +84,41 @@ fn pictures_and_files_are_parts_of_the_message() {
 
 #[cfg(unix)]
 #[test]
+fn what_has_no_end_or_nothing_in_it_is_not_sent() {
+    let home = Home::new();
+    home.write("a/agent.toml", "name = \"a\"\n");
+    home.write("a/model.script", "model: Hi.\n");
+    home.write("empty.png", "");
+    home.write("folder.png/x", "");
+    let long = std::fs::File::create(home.path("long.pdf")).unwrap();
+    long.set_len((16 << 20) + 1).unwrap();
+    assert!(std::process::Command::new("mkfifo").arg(home.path("pipe.pdf")).status().unwrap().success());
+    for (option, path, why) in [
+        ("--file", "/dev/zero", "is a device or a pipe, and no file"),
+        ("--file", "pipe.pdf", "is a device or a pipe, and no file"),
+        ("--file", "long.pdf", "is too long to be sent"),
+        ("--image", "folder.png", "is a folder"),
+        ("--image", "empty.png", "is empty"),
+        ("--image", "http://localhost/x.png", "is not fetched without encryption"),
+    ] {
+        home.gesta(&["run", "a", "x", option, path]).ended(2).has(&[path, why, "help: "]);
+    }
+    assert_eq!(home.gesta(&["runs", "--json"]).ended(0).out, "");
+}
+
+#[test]
+fn a_message_says_what_it_closes() {
+    let home = Home::new();
+    let desk = example("desk");
+    home.gesta(&["run", &desk, "Refund order 7, 250 dollars", "--conversation", "k"]).ended(3);
+    let said = home.gesta(&["run", &desk, "Hello", "--conversation", "k"]).ended(0);
+    said.has(&["closes what waited in run ", ": refund_order (r1)"]);
+    let said = home.gesta(&["run", &desk, "Hello", "--conversation", "k"]).ended(0);
+    assert!(!said.err.contains("closes"), "{said:?}");
+}
+
+#[cfg(unix)]
+#[test]
 fn ctrl_c_cancels_the_run() {
     let (home, world) = (Home::new(), World::start(vec![says("late")]));
     home.write("a/agent.toml", &world.agent(&[], ""));
@@ -110,10 +145,13 @@ fn a_reader_that_leaves_early_is_no_failure_and_the_run_goes_on() {
 }
 
 #[test]
-fn what_steers_a_terminal_is_left_out() {
+fn what_steers_a_terminal_is_shown_by_its_number() {
     let home = Home::new();
     home.write("a/agent.toml", "name = \"a\"\n");
-    home.write("a/model.script", "model: says \u{1b}]0;title\u{7}ok\n");
+    home.write("a/model.script", "model: says \u{1b}]0;title\u{7}ok\nmodel: x\n");
     let said = home.gesta(&["run", "a", "x"]).ended(0);
-    assert!(!said.out.contains('\u{1b}') && !said.out.contains('\u{7}'), "{said:?}");
+    assert_eq!(said.out, "says \\u{1b}]0;title\\u{7}ok\n");
+    // What programs read is the same value, and shows as little.
+    let result = home.gesta(&["show", "last", "--json"]).ended(0);
+    assert_eq!(result.json()["text"], "says \u{1b}]0;title\u{7}ok");
 }

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value};
 
 use crate::draft::Draft;
+use crate::halves;
 
 /// What we take a block for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -97,6 +98,7 @@ impl Open {
     /// input where it is known.
     pub(super) fn end(mut self, draft: &mut Draft, origin: &str, arguments: Option<&str>) {
         let number = self.number;
+        draft.end(number);
         match self.kind {
             Kind::Text => {
                 if !self.has_more(&["type", "text"]) {
@@ -120,7 +122,9 @@ impl Open {
                 }
             }
             Kind::Other => {
-                if let Ok(input) = serde_json::from_str(&self.input) {
+                let mended = halves::replaced(self.input.as_bytes());
+                let input = mended.as_deref().unwrap_or(self.input.as_bytes());
+                if let Ok(input) = serde_json::from_slice(input) {
                     self.item.insert("input".to_owned(), input);
                 }
             }

@@ -1,5 +1,7 @@
 //! Reads an answer, whole or as a stream.
 
+use std::collections::BTreeMap;
+
 use gesta_run::reply::{Delta, Fault, Finish, Reply, Usage};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -8,6 +10,7 @@ use serde_json::{Value, json};
 use super::block::Open;
 use crate::draft::Draft;
 use crate::fault::{cut_short, from_error, malformed};
+use crate::halves;
 use crate::loose::{Count, Text};
 
 #[derive(Deserialize)]
@@ -114,6 +117,8 @@ pub struct Stream {
 /// # Errors
 /// It is no answer of this protocol, or an error object in place of one.
 pub fn reply(body: &[u8], origin: &str, request: &[u8]) -> Result<Reply, Fault> {
+    let mended = halves::replaced(body);
+    let body = mended.as_deref().unwrap_or(body);
     let whole: Whole<'_> = serde_json::from_slice(body).map_err(|_| malformed("it is no message in JSON"))?;
     if let Some(error) = whole.error.filter(|error| !error.is_null()) {
         return Err(from_error(&json!({"error": error}), request));
@@ -121,7 +126,7 @@ pub fn reply(body: &[u8], origin: &str, request: &[u8]) -> Result<Reply, Fault> 
     let Some(content) = whole.content else { return Err(malformed("there is no content in it")) };
     let mut stream = Stream { draft: Draft::quiet(), ..Stream::new(origin) };
     for (number, raw) in (0..).zip(content) {
-        let block: Value = serde_json::from_str(raw.get()).unwrap_or_default();
+        let block = block_of(raw.get());
         let input: Input<'_> = serde_json::from_str(raw.get()).unwrap_or(Input { input: None });
         let arguments = input.input.map(RawValue::get);
         // A text in place of the object is passed on as it stands, for the machine to refuse.
@@ -136,6 +141,15 @@ pub fn reply(body: &[u8], origin: &str, request: &[u8]) -> Result<Reply, Fault> 
     stream.stop_reason.push_str(whole.stop_reason.as_str());
     stream.done = true;
     stream.finish()
+}
+
+/// A block as a value. What of it is nested too deep is left out: the input of a call is passed on as a text.
+fn block_of(raw: &str) -> Value {
+    serde_json::from_str(raw).unwrap_or_else(|_| {
+        let fields: BTreeMap<String, &RawValue> = serde_json::from_str(raw).unwrap_or_default();
+        let value = |raw: &RawValue| serde_json::from_str::<Value>(raw.get()).unwrap_or_default();
+        fields.into_iter().map(|(key, raw)| (key, value(raw))).collect()
+    })
 }
 
 impl Stream {
@@ -161,12 +175,21 @@ impl Stream {
         if self.done || data.trim_ascii().is_empty() || data.trim_ascii() == b"[DONE]" {
             return Ok(());
         }
-        let event: Event<'_> = match serde_json::from_slice(data) {
-            Ok(event) => event,
-            Err(_) => {
-                return Err(Fault { usage: self.usage, ..malformed("an event of the stream is no JSON of its kind") });
+        if let Ok(event) = serde_json::from_slice(data) {
+            self.draft.marks(false);
+            return self.take(event, request);
+        }
+        let mended = halves::marked(data).unwrap_or_default();
+        match serde_json::from_slice(&mended) {
+            Ok(event) => {
+                self.draft.marks(true);
+                self.take(event, request)
             }
-        };
+            Err(_) => Err(Fault { usage: self.usage, ..malformed("an event of the stream is no JSON of its kind") }),
+        }
+    }
+
+    fn take(&mut self, event: Event<'_>, request: &[u8]) -> Result<(), Fault> {
         if let Some(error) = event.error.filter(|error| !error.is_null()) {
             return Err(Fault { usage: self.usage, ..from_error(&json!({"error": error}), request) });
         }
@@ -199,6 +222,7 @@ impl Stream {
                 while let Some(open) = self.open.pop() {
                     open.end(&mut self.draft, &self.origin, None);
                 }
+                self.draft.end_all();
                 self.done = true;
             }
             _ => {}

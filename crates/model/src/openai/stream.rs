@@ -10,6 +10,7 @@ use super::calls::{CallPiece, Calls, FunctionPiece};
 use crate::alike::Alike;
 use crate::draft::Draft;
 use crate::fault::{cut_short, from_error, malformed};
+use crate::halves;
 use crate::loose::{Content, Count, Text, list};
 
 const THINKING: u32 = 0;
@@ -194,6 +195,7 @@ impl Stream {
             return Ok(());
         }
         if let Some(text) = self.alike.text(data) {
+            self.draft.marks(false);
             self.draft.text(TEXT, text);
             return Ok(());
         }
@@ -235,6 +237,7 @@ impl Stream {
         if self.finish.is_none() || std::mem::replace(&mut self.closed, true) {
             return;
         }
+        self.draft.end_all();
         let details = std::mem::take(&mut self.details);
         let thought = self.draft.thought(THINKING).to_owned();
         if !details.is_empty() {
@@ -255,12 +258,21 @@ impl Stream {
 
     /// Reads one object; whether it held a choice.
     fn take(&mut self, data: &[u8], plain: bool, request: &[u8]) -> Result<bool, Fault> {
-        // Text that is checked as a whole need not be checked string by string.
-        let read = match std::str::from_utf8(data) {
-            Ok(text) => serde_json::from_str(text),
-            Err(_) => serde_json::from_slice(data),
+        let why = match chunk(data) {
+            Ok(chunk) => {
+                self.draft.marks(false);
+                return self.take_chunk(chunk, data, plain, request);
+            }
+            Err(why) => malformed(&place_of(&why)),
         };
-        let chunk: Chunk<'_> = read.map_err(|why| malformed(&place_of(&why)))?;
+        let mended = if plain { halves::replaced(data) } else { halves::marked(data) };
+        let data = mended.ok_or_else(|| why.clone())?;
+        let chunk = chunk(&data).map_err(|_| why)?;
+        self.draft.marks(!plain);
+        self.take_chunk(chunk, &data, plain, request)
+    }
+
+    fn take_chunk(&mut self, chunk: Chunk<'_>, data: &[u8], plain: bool, request: &[u8]) -> Result<bool, Fault> {
         if let Some(text) = chunk.text_alone().filter(|_| !plain) {
             self.alike.learn(data, text);
         }
@@ -406,6 +418,14 @@ fn join_detail(details: &mut Vec<Value>, mut new: Value) {
                 last.insert(key, value);
             }
         }
+    }
+}
+
+fn chunk(data: &[u8]) -> serde_json::Result<Chunk<'_>> {
+    // Text that is checked as a whole need not be checked string by string.
+    match std::str::from_utf8(data) {
+        Ok(text) => serde_json::from_str(text),
+        Err(_) => serde_json::from_slice(data),
     }
 }
 

@@ -57,7 +57,11 @@ pub(crate) fn follow(state: &State, at: Timestamp) -> Option<EventKind> {
             {
                 return discard(&action.call, ended.outcome.as_str());
             }
-            _ => {}
+            ActionStage::Held
+            | ActionStage::Staged
+            | ActionStage::Attempting
+            | ActionStage::Settled(_)
+            | ActionStage::Discarded(_) => {}
         }
     }
     if ended.outcome != Outcome::Completed || state.delivered.is_none() {

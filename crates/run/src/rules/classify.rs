@@ -17,6 +17,10 @@ pub(crate) fn end_of(plan: &Plan, call: &CallState, answer: Answer, failures: &m
     let limits = &plan.spec.limits;
     let end = |status, result, is_error| CallEnd { status, result, is_error, refusal: None, by_hook_edit: false };
     let mut end = match answer {
+        Answer::Ok(value) if json::is_deeper(&value, json::DEPTH_MAX) => {
+            json::discard(value);
+            end(CallStatus::Failed, Value::String(words::deep_result()), true)
+        }
         Answer::Ok(value) => end(CallStatus::Completed, cut_result(value, limits.result_bytes_max), false),
         Answer::Error(text) => {
             end(CallStatus::Failed, Value::String(json::cut(&text, limits.error_bytes_max).to_owned()), true)

@@ -53,6 +53,16 @@ pub(crate) fn broken_schema(issues: &str) -> String {
     format!("The arguments do not fit the tool's schema: {issues}")
 }
 
+pub(crate) fn deep_result() -> String {
+    let max = json::DEPTH_MAX;
+    format!("The call was made, but its result is nested more than {max} levels deep and was not kept.")
+}
+
+/// What is said of anything else from outside that is too deep to be kept.
+pub(crate) fn too_deep(what: &str) -> String {
+    format!("{what} nested more than {} levels deep", json::DEPTH_MAX)
+}
+
 pub(crate) fn hook_edit_broke_schema(issues: &str) -> String {
     format!("The policy replaced the arguments of this call, and they do not fit the tool's schema: {issues}")
 }

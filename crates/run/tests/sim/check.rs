@@ -50,6 +50,8 @@ struct Ledger {
     calls: BTreeMap<CallId, Call>,
     open_trip: Option<u32>,
     ran: BTreeSet<usize>,
+    /// Backstops that ran, until what came of it is recorded.
+    unrecorded: BTreeSet<usize>,
     retries: u32,
     reprompts: u32,
     prompts: u32,
@@ -413,10 +415,18 @@ impl Ledger {
             }
             EventKind::BackstopRan { backstop, .. } => {
                 self.must(*backstop < plan.spec.contract.backstops.len(), || "no such backstop".to_owned());
+                self.unrecorded.insert(*backstop);
                 let fresh = self.ran.insert(*backstop);
                 self.must(fresh, || format!("backstop {backstop} ran twice"));
             }
-            EventKind::Intervened(it) => self.intervened(plan, it),
+            EventKind::Intervened(it) => {
+                let name = |at: &usize| plan.spec.contract.backstops.get(*at).map(|spec| &spec.name);
+                self.unrecorded.retain(|at| name(at) != it.name.as_ref());
+                self.intervened(plan, it);
+            }
+            EventKind::Ended { .. } => {
+                self.must(self.unrecorded.is_empty(), || "a backstop ran and is not recorded".to_owned());
+            }
             _ => {}
         }
     }

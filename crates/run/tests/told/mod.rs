@@ -68,8 +68,8 @@ impl World {
 
     /// The run as another process would find it, its log written down and read again.
     pub fn restart(&mut self) {
-        let text = serde_json::to_string(&self.log).expect("events are plain data");
-        let log: Vec<Event> = serde_json::from_str(&text).expect("events are read again");
+        let text = serde_json::to_vec(&self.log).expect("events are plain data");
+        let log: Vec<Event> = gesta_run::json::read_stored(&text).expect("events are read again");
         let again = Run::replay(self.run.plan().clone(), &log);
         assert_eq!(again.wants(), self.run.wants());
         assert_eq!(again.result(), self.run.result());

@@ -9,8 +9,10 @@ use serde_json::Value;
 
 use super::agent_toml::{DecisionToml, Operators, Test};
 use super::problem::{Place, Problem};
+use super::secret::Template;
 use super::source::{Source, Step};
 use super::{AGENT_FILE, Body, Folder, files};
+use crate::http::headers::{self, Carries};
 use crate::rules::condition;
 use crate::rules::glob;
 
@@ -77,6 +79,7 @@ fn warnings(dir: &Path, folder: &Folder) -> Vec<Problem> {
     doubts.decisions();
     doubts.budget();
     doubts.providers();
+    doubts.headers();
     doubts.found.sort_by_key(|doubt| doubt.place);
     doubts.found
 }
@@ -179,6 +182,33 @@ impl Doubts<'_> {
                 let fix = "name the variable that holds it as `api_key_env`";
                 self.add(&["providers".into(), name.as_str().into()], "the protocol's own service is sent no key", fix);
             }
+        }
+    }
+
+    /// Headers whose names sound like a secret, and whose values stand in the file.
+    fn headers(&mut self) {
+        let settings = &self.folder.settings;
+        let doubtful = |name: &str| headers::carries(name) == Carries::PerhapsSecret;
+        let is_literal = |value: &str| Template::parse(value).is_ok_and(|it| it.env.is_none());
+        let place = |of, at, name| [Step::Key(of), at, Step::Key("headers"), Step::Key(name)];
+        let mut found = Vec::new();
+        for (at, tool) in settings.plan.tools.iter().enumerate() {
+            let Some(Body::Http(endpoint)) = settings.bodies.get(&tool.name) else { continue };
+            let names = endpoint.headers.iter().filter(|(name, value)| value.env.is_none() && doubtful(name));
+            found.extend(names.map(|(name, _)| place("tools", at.into(), name.as_str())));
+        }
+        for (at, backstop) in settings.backstops.iter().enumerate() {
+            let names = backstop.headers.iter().filter(|(name, value)| is_literal(value) && doubtful(name));
+            found.extend(names.map(|(name, _)| place("backstops", at.into(), name.as_str())));
+        }
+        for (provider, spec) in &settings.providers {
+            let names = spec.headers.keys().filter(|name| doubtful(name));
+            found.extend(names.map(|name| place("providers", provider.as_str().into(), name.as_str())));
+        }
+        for path in found {
+            let of_provider = matches!(path[0], Step::Key("providers"));
+            let fix = if of_provider { "name its variable in `headers_env`" } else { "write `env:NAME`" };
+            self.add(&path, "if this is a secret, it does not stand in this file", fix);
         }
     }
 

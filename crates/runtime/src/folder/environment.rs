@@ -3,7 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::problem::Problem;
+use super::files::{self, FileError};
+use super::problem::{Place, Problem};
+
+/// The file of what differs per deployment.
+const ENV_FILE: &str = ".env";
 
 /// Variables by name: the process's own win over the file's. The process's environment is never changed.
 pub(crate) struct Environment<'a> {
@@ -24,28 +28,23 @@ impl<'a> Environment<'a> {
         problems: &mut Vec<Problem>,
     ) -> Self {
         let mut found = Self::process(process);
-        let path = dir.join(".env");
-        if !path.exists() {
-            return found;
-        }
-        let wrong = |why: &str| Problem::new(".env", why);
-        match dotenvy::from_path_iter(&path) {
-            Ok(lines) => {
-                for line in lines {
-                    match line {
-                        Ok((name, value)) => drop(found.file.insert(name, value)),
-                        Err(dotenvy::Error::LineParse(..)) => {
-                            let fix = "write NAME=value, with quotes around a value that has spaces";
-                            problems.push(wrong("a line cannot be read").fixed_by(fix));
-                        }
-                        Err(_) => {
-                            problems.push(wrong("cannot be read"));
-                            break;
-                        }
-                    }
+        let text = match files::read(dir, ENV_FILE) {
+            Ok(text) => text,
+            Err(FileError::Missing(_)) => return found,
+            Err(why) => {
+                problems.push(Problem::new(ENV_FILE, why.to_string()));
+                return found;
+            }
+        };
+        for line in dotenvy::from_read_iter(text.as_bytes()) {
+            match line {
+                Ok((name, value)) => drop(found.file.insert(name, value)),
+                Err(why) => {
+                    let place = place_of(&text, &why);
+                    let fix = "write NAME=value, with quotes around a value that has spaces";
+                    problems.push(Problem::new(ENV_FILE, "the line cannot be read").at(place).fixed_by(fix));
                 }
             }
-            Err(_) => problems.push(wrong("cannot be read")),
         }
         found
     }
@@ -55,4 +54,12 @@ impl<'a> Environment<'a> {
         let value = (self.process)(name).or_else(|| self.file.get(name).cloned());
         value.filter(|value| !value.trim().is_empty())
     }
+}
+
+/// The line that cannot be read. The error holds the rest of its text, which may be a secret, and not its number.
+fn place_of(text: &str, why: &dotenvy::Error) -> Option<Place> {
+    let dotenvy::Error::LineParse(line, _) = why else { return None };
+    let first = line.lines().next()?.trim();
+    let at = text.lines().position(|line| line.trim().ends_with(first))?;
+    Some(Place { line: at + 1, column: 1 })
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use gesta_model::{ProviderSpec, Providers, Retries, Timeouts, Transport, TransportSpec};
+use gesta_model::{Provider, ProviderError, ProviderSpec, Providers, Retries, Timeouts, Transport, TransportSpec};
 use gesta_run::json::Object;
 use gesta_run::plan::PlanSpec;
 use gesta_scene::Script;
@@ -11,9 +11,12 @@ use serde_json::Value;
 
 use super::environment::Environment;
 use super::files::{self, FileError};
+use super::format;
 use super::problem::{Place, Problem};
 use super::resolve::{Resolver, SCRIPT_FILE};
-use super::secret::{Secret, Secrets};
+use super::secret::{NO_SECRET, Secret, Secrets};
+use super::source::Step;
+use crate::http::headers::{self, Carries};
 
 /// The scripted model's name as a provider.
 const SCRIPT: &str = "script";
@@ -21,6 +24,7 @@ const SCRIPT: &str = "script";
 impl Resolver<'_> {
     /// The model's whole name, and its text where it is a script.
     pub(crate) fn model(&mut self) -> (String, Option<String>) {
+        let unusable = self.unusable_providers();
         let overriding = self.env.get("GESTA_MODEL");
         let Some(name) = overriding.clone().or_else(|| self.toml.model.clone()).or_else(|| self.default_model()) else {
             let fix = "write `model = \"provider:model\"`, or put a scripted model into `model.script`";
@@ -31,9 +35,13 @@ impl Resolver<'_> {
             let text = self.script(name.split_once(':').map_or("", |it| it.1));
             return (name, Some(text));
         }
-        if let Err(why) = self.provider(&name) {
+        let known = unusable.iter().any(|it| name.strip_prefix(it.as_str()).is_some_and(|rest| rest.starts_with(':')));
+        if let Err(why) = self.provider(&name)
+            && !known
+        {
             self.problems.push(match overriding {
-                Some(_) => Problem::new("GESTA_MODEL", why),
+                // The command line puts its own word in the variable's place.
+                Some(_) => Problem::new("--model or GESTA_MODEL", why),
                 None => self.source.problem(&["model".into()], why),
             });
         }
@@ -69,6 +77,31 @@ impl Resolver<'_> {
             self.problems.push(Problem::new(name, why.reason.to_string()).at(Some(place)));
         }
         text
+    }
+
+    /// Says what is wrong with any provider of the folder, asked or not; the names of those that cannot be used.
+    fn unusable_providers(&mut self) -> Vec<String> {
+        let toml = self.toml;
+        let mut unusable = Vec::new();
+        for (name, spec) in &toml.providers {
+            let before = self.problems.len();
+            let path = |key: &'static str| [Step::Key("providers"), Step::Key(name), Step::Key(key)];
+            let address = spec.base_url.as_deref().map_or(Ok(()), |url| format::check("http_url", url));
+            if let Err(why) = address {
+                self.report(&path("base_url"), why);
+            } else if let Err(why) = Provider::new(name, spec, &|_| Some("a key".to_owned())) {
+                let key = if matches!(why, ProviderError::Header { .. }) { "headers" } else { "base_url" };
+                self.report(&path(key), why.to_string());
+            }
+            for header in spec.headers.keys().filter(|it| headers::carries(it) == Carries::Secret) {
+                let fix = format!("name its variable: `headers_env = {{ {header} = \"NAME\" }}`, or `api_key_env`");
+                self.report_fix(&[path("headers").as_slice(), &[Step::Key(header)]].concat(), NO_SECRET, fix);
+            }
+            if self.problems.len() > before {
+                unusable.push(name.clone());
+            }
+        }
+        unusable
     }
 
     /// Whether the provider is known and can be asked: the model crate's own words, at the place of the model.

@@ -7,10 +7,10 @@ use serde_json::Value;
 
 use super::agent_toml::ToolToml;
 use super::resolve::Resolver;
-use super::secret::Template;
+use super::secret::{NO_SECRET, Template};
 use super::settings::{Body, Endpoint};
 use super::source::Step;
-use crate::http::headers;
+use crate::http::headers::{self, Carries};
 use crate::rules::answers::Answers;
 
 impl Resolver<'_> {
@@ -118,6 +118,10 @@ impl Resolver<'_> {
                 continue;
             }
             match Template::parse(value) {
+                Ok(template) if template.env.is_none() && headers::carries(name) == Carries::Secret => {
+                    let fix = "write `env:NAME`, or `Bearer env:NAME`, and set NAME in the environment or in `.env`";
+                    self.report_fix(&at, NO_SECRET, fix);
+                }
                 Ok(template) => drop(templates.insert(name.clone(), template)),
                 Err(why) => self.report(&at, why),
             }

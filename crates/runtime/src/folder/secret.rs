@@ -6,6 +6,9 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
+/// Said where a secret stands in a file by its own text.
+pub(crate) const NO_SECRET: &str = "a secret does not stand in this file";
+
 /// A secret's text. Overwritten when it is dropped; it has no `Display` and no `Serialize`.
 #[derive(Clone)]
 pub struct Secret(Zeroizing<String>);

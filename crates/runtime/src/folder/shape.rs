@@ -101,13 +101,31 @@ impl<'a> Shape<'a> {
             Problem::new(&self.source.file, format!("`{}` {why}", entry.key))
         } else {
             let known: Vec<&str> = properties.into_iter().flat_map(Map::keys).map(String::as_str).collect();
+            let at_top = path.len() > 1 && self.is_key_of_the_top(&entry.key);
             let fix = match nearest(&entry.key, known.iter().copied()) {
+                _ if at_top => format!(
+                    "`{}` is a key of the top: write it above the first `[table]`, since whatever follows one belongs to it",
+                    entry.key
+                ),
                 Some(near) => format!("did you mean `{near}`?"),
+                None if path.len() > 1 && self.is_last(entry) => {
+                    format!("known here: {}; a key of the top stands above the first `[table]`", known.join(", "))
+                }
                 None => format!("known here: {}", known.join(", ")),
             };
             Problem::new(&self.source.file, format!("unknown key `{}`", shown(&entry.key))).fixed_by(fix)
         };
         self.problems.push(problem.at(Some(place)).about(if path.len() > 1 { about } else { String::new() }));
+    }
+
+    fn is_key_of_the_top(&self, key: &str) -> bool {
+        self.root.get("properties").and_then(|keys| keys.get(key)).is_some()
+    }
+
+    /// Whether no table begins behind this key: there a key lands that is added at the end of the file.
+    fn is_last(&self, entry: &Entry) -> bool {
+        let behind = self.source.text.get(entry.value.span.end..).unwrap_or_default();
+        !behind.lines().any(|line| line.trim_start().starts_with('['))
     }
 
     fn report(&mut self, node: &Node, path: &[Step<'_>], message: String) {

@@ -34,6 +34,32 @@ pub(crate) fn check(name: &str, value: &str) -> Result<(), String> {
         .map_err(|_| format!("the value of `{name}` has characters that no header may"))
 }
 
+/// Whether a header of this name carries a secret, so that its value does not stand in a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Carries {
+    /// It is there for nothing else.
+    Secret,
+    /// Its name sounds like it.
+    PerhapsSecret,
+    /// Anything else.
+    Plain,
+}
+
+/// What a header carries, by its name.
+pub(crate) fn carries(name: &str) -> Carries {
+    const SECRET: [&str; 6] =
+        ["api-key", "authorization", "cookie", "proxy-authorization", "x-api-key", "x-auth-token"];
+    const WORDS: [&str; 8] = ["apikey", "auth", "credential", "key", "passwd", "password", "secret", "token"];
+    let name = name.to_ascii_lowercase();
+    if SECRET.contains(&name.as_str()) {
+        Carries::Secret
+    } else if name.split(['-', '_']).any(|word| WORDS.contains(&word)) {
+        Carries::PerhapsSecret
+    } else {
+        Carries::Plain
+    }
+}
+
 /// Whose request it is: the host's own words, which nothing that a folder or a model says can change.
 pub(crate) struct Scoped<'a> {
     pub(crate) idempotency_key: String,
@@ -81,6 +107,19 @@ fn legal(text: &str) -> HeaderValue {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_name_says_whether_a_secret_is_carried() {
+        for (name, carried) in [
+            ("Authorization", Carries::Secret),
+            ("x-API-key", Carries::Secret),
+            ("X-Shop-Token", Carries::PerhapsSecret),
+            ("X-Kind", Carries::Plain),
+            ("X-Keyboard", Carries::Plain),
+        ] {
+            assert_eq!(carries(name), carried, "{name}");
+        }
+    }
 
     #[test]
     fn the_hosts_own_headers_are_not_to_be_had() {

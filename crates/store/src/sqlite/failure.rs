@@ -1,11 +1,12 @@
 //! What SQLite and the file system say, in our words.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rusqlite::ErrorCode;
 
 use crate::error::StoreError;
+use crate::folder::writable;
 
 /// Why a piece of work inside a transaction failed.
 #[derive(Debug)]
@@ -38,8 +39,25 @@ impl Failure {
     }
 }
 
-/// What a failed statement, or a failed opening, means.
+/// What a failed statement, or a failed opening, means. Blocks where only the disk itself can tell.
 pub(super) fn of_sql(path: &Path, lock_wait_ms: u64, cause: &rusqlite::Error) -> StoreError {
+    match by_code(path, lock_wait_ms, cause) {
+        StoreError::Io { path, reason } => of_device(path, reason),
+        other => other,
+    }
+}
+
+/// SQLite says of a full disk and of a read-only one no more than that the device failed: what its folder takes tells.
+fn of_device(path: PathBuf, reason: String) -> StoreError {
+    match path.parent().map(writable) {
+        Some(Err(StoreError::DiskFull { .. })) => StoreError::DiskFull { path },
+        Some(Err(StoreError::ReadOnly { .. })) => StoreError::ReadOnly { path },
+        Some(Err(StoreError::NoPermission { .. })) => StoreError::NoPermission { path },
+        _ => StoreError::Io { path, reason },
+    }
+}
+
+fn by_code(path: &Path, lock_wait_ms: u64, cause: &rusqlite::Error) -> StoreError {
     let path = path.to_owned();
     let reason = cause.to_string();
     match cause.sqlite_error_code() {
@@ -61,8 +79,17 @@ pub(super) fn of_sql(path: &Path, lock_wait_ms: u64, cause: &rusqlite::Error) ->
 
 /// What a failed commit means: after an error of the device nobody knows how much of it arrived.
 pub(super) fn of_commit(path: &Path, lock_wait_ms: u64, cause: &rusqlite::Error) -> StoreError {
-    match of_sql(path, lock_wait_ms, cause) {
-        StoreError::Io { path, reason } => StoreError::CommitUnknown { path, reason },
+    match by_code(path, lock_wait_ms, cause) {
+        StoreError::Io { path, reason } => match of_device(path, reason.clone()) {
+            StoreError::Io { path, reason } => StoreError::CommitUnknown { path, reason },
+            StoreError::DiskFull { path } => {
+                StoreError::CommitUnknown { path, reason: format!("{reason}: no room is left on the disk") }
+            }
+            StoreError::ReadOnly { path } | StoreError::NoPermission { path } => {
+                StoreError::CommitUnknown { path, reason: format!("{reason}: its folder can't be written any more") }
+            }
+            other => other,
+        },
         other => other,
     }
 }

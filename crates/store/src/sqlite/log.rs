@@ -62,8 +62,11 @@ impl RunLog for Sqlite {
     fn head<'a>(&'a self, run: &'a RunId) -> Pending<'a, RunHead> {
         let (run, tenant) = (run.clone(), self.tenant.clone());
         Box::pin(async move {
-            let read = move |connection: &rusqlite::Connection| rows::run_by_id(connection, tenant.as_str(), &run);
-            Ok(self.readers().read(read).await?.head)
+            let owners = self.owners();
+            let read = move |connection: &rusqlite::Connection| {
+                Ok(owners.seen(rows::run_by_id(connection, tenant.as_str(), &run)?.head))
+            };
+            self.readers().read(read).await
         })
     }
 
@@ -129,12 +132,13 @@ impl RunLog for Sqlite {
                 None => (sql::RUNS, vec![tenant]),
             };
             cells.extend(filter_cells(filter)?);
+            let owners = self.owners();
             let read = move |connection: &rusqlite::Connection| {
                 let mut statement = connection.prepare_cached(statement)?;
                 let mut rows = statement.query(params_from_iter(cells))?;
                 let mut heads = Vec::new();
                 while let Some(row) = rows.next()? {
-                    heads.push(rows::run(row)?.head);
+                    heads.push(owners.seen(rows::run(row)?.head));
                 }
                 Ok(heads)
             };

@@ -65,6 +65,8 @@ struct Shared {
     options: StoreOptions,
     owners: Arc<Owners>,
     readers: Readers,
+    /// There never was a writer.
+    reads_only: bool,
     /// Taken out when the store is closed.
     writer: Mutex<Option<Writer>>,
     ended: Mutex<Option<oneshot::Receiver<()>>>,
@@ -97,8 +99,38 @@ impl Sqlite {
         let (writer, ended) = Writer::start(connection, path.clone(), options.lock_wait_ms)?;
         let readers = Readers::new(path.clone(), options.lock_wait_ms);
         let writer = Mutex::new(Some(writer));
-        let shared = Shared { path, options, owners, readers, writer, ended: Mutex::new(Some(ended)) };
+        let ended = Mutex::new(Some(ended));
+        let shared = Shared { path, options, owners, readers, reads_only: false, writer, ended };
         Ok(Self { shared: Arc::new(shared), tenant: Tenant::new(TENANT_LOCAL) })
+    }
+
+    /// Opens the store of a data folder that can't be written, such as one on a full or a read-only disk: what was kept
+    /// is read, and nothing can be. No other process may write it meanwhile. Makes no file. Blocks for a moment.
+    ///
+    /// # Errors
+    /// As [`Self::open_blocking`], and [`StoreError::Io`] where the last process did not close it well.
+    pub fn open_to_read(folder: &Path, options: StoreOptions) -> Result<Self, StoreError> {
+        let path = folder.join(FILE_NAME);
+        let name = open::reading_alone(&path)?;
+        let readers = Readers::named(path.clone(), name.into(), options.lock_wait_ms);
+        let owners = Arc::new(Owners::watch(folder));
+        let (writer, ended) = (Mutex::new(None), Mutex::new(None));
+        let shared = Shared { path, options, owners, readers, reads_only: true, writer, ended };
+        Ok(Self { shared: Arc::new(shared), tenant: Tenant::new(TENANT_LOCAL) })
+    }
+
+    /// Whether the file is sound from beginning to end. Reads all of it, which takes its time where it is large.
+    ///
+    /// # Errors
+    /// [`StoreError::Damaged`] with what is wrong first.
+    pub async fn check(&self) -> Result<(), StoreError> {
+        let path = self.shared.path.clone();
+        let read = move |connection: &rusqlite::Connection| {
+            let found: String = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
+            let found = found.lines().last().unwrap_or_default().to_owned();
+            if found == "ok" { Ok(()) } else { Err(StoreError::Damaged { path, reason: found }.into()) }
+        };
+        self.readers().read(read).await
     }
 
     /// The same store, seen by another tenant: nothing of one is reached from the other.
@@ -126,7 +158,11 @@ impl Sqlite {
 
     fn writer(&self) -> Result<Writer, StoreError> {
         let writer = self.shared.writer.lock().unwrap_or_else(PoisonError::into_inner);
-        writer.clone().ok_or_else(|| StoreError::Closed { path: self.shared.path.clone() })
+        let path = || self.shared.path.clone();
+        writer.clone().ok_or_else(|| match self.shared.reads_only {
+            true => StoreError::ReadOnly { path: path() },
+            false => StoreError::Closed { path: path() },
+        })
     }
 
     fn readers(&self) -> Readers {

@@ -40,14 +40,36 @@ pub(super) fn connect(path: &Path, options: &StoreOptions) -> Result<Connection,
     Ok(connection)
 }
 
-/// Looks at the header alone, so that a file which is not ours is not even opened by SQLite.
-fn recognise(path: &Path) -> Result<(), StoreError> {
+/// How a file is read that nobody can write: SQLite then wants nothing beside it.
+pub(super) fn reading_alone(path: &Path) -> Result<String, StoreError> {
+    let unready = |what: &str| {
+        let reason = format!("{what}; copy the folder to a place that can be written, and name that with --data");
+        StoreError::Io { path: path.to_owned(), reason }
+    };
+    if recognise(path)?.is_none_or(|found| found < version()) {
+        return Err(unready("it is of an older form, or was not finished"));
+    }
+    let beside = path.with_extension("db-wal");
+    if std::fs::metadata(&beside).is_ok_and(|about| about.len() > 0) {
+        return Err(unready(&format!("its last writes still lie in {}", beside.display())));
+    }
+    let text = path.to_str().ok_or_else(|| StoreError::Folder {
+        path: path.to_owned(),
+        reason: "its name is not UTF-8, and it can't be written".to_owned(),
+    })?;
+    let escaped = text.replace('%', "%25").replace('?', "%3f").replace('#', "%23");
+    Ok(format!("file:{escaped}?immutable=1"))
+}
+
+/// Looks at the header alone, so that a file which is not ours is not even opened by SQLite. Gives the version of its
+/// form, where it has one yet.
+fn recognise(path: &Path) -> Result<Option<u32>, StoreError> {
     let mut header = Vec::with_capacity(100);
     let file = File::open(path).map_err(|cause| of_io(path, &cause))?;
     file.take(100).read_to_end(&mut header).map_err(|cause| of_io(path, &cause))?;
     let unfinished = path.with_extension("db-journal").exists();
     if header.is_empty() || unfinished {
-        return Ok(());
+        return Ok(None);
     }
     let path = path.to_owned();
     if !header.starts_with(MAGIC) {
@@ -58,7 +80,7 @@ fn recognise(path: &Path) -> Result<(), StoreError> {
         });
     }
     match (header_number(&header, 60), header_number(&header, 68)) {
-        (Some(version), Some(id)) => check(&path, version, id),
+        (Some(version), Some(id)) => check(&path, version, id).map(|()| Some(version)),
         _ => Err(StoreError::Damaged { path, reason: "its header is cut off".to_owned() }),
     }
 }

@@ -9,6 +9,7 @@ use uuid::Uuid;
 
 use super::failure::of_io;
 use crate::error::StoreError;
+use crate::types::RunHead;
 
 const TRIES_MAX: u32 = 8;
 
@@ -36,12 +37,17 @@ impl Owners {
                 .write(true)
                 .create_new(true)
                 .open(&path)
-                .map_err(|cause| of_io(&path, &cause))?;
+                .map_err(|cause| of_io(&folder, &cause))?;
             if lock.try_lock().is_ok() && path.exists() {
                 return Ok(Self { folder, id, lock: Some(lock) });
             }
         }
         Err(StoreError::Folder { path: folder, reason: "its file system does not lock files".to_owned() })
+    }
+
+    /// Looks at the folder from outside, where it can't be written.
+    pub(super) fn watch(data: &Path) -> Self {
+        Self { folder: data.join("owners"), id: Uuid::now_v7().to_string(), lock: None }
     }
 
     /// The id of this store.
@@ -62,8 +68,19 @@ impl Owners {
     }
 }
 
+impl Owners {
+    /// A head as it is: one who is gone works on nothing.
+    pub(super) fn seen(&self, head: RunHead) -> RunHead {
+        let held_by = head.held_by.filter(|holder| !self.is_gone(&holder.owner));
+        RunHead { held_by, ..head }
+    }
+}
+
 impl Drop for Owners {
     fn drop(&mut self) {
+        if self.lock.is_none() {
+            return;
+        }
         // Removed while it is still locked, so that nobody finds it unlocked and new.
         let _ = fs::remove_file(lock_path(&self.folder, &self.id));
         self.lock = None;

@@ -22,6 +22,8 @@ pub(super) struct Readers {
 #[derive(Debug)]
 struct Pool {
     path: PathBuf,
+    /// The name under which SQLite opens it.
+    name: PathBuf,
     lock_wait_ms: u64,
     permits: Arc<Semaphore>,
     idle: Mutex<Vec<Connection>>,
@@ -30,8 +32,13 @@ struct Pool {
 impl Readers {
     /// Readers of this file, which the writer keeps open. Connections are made when they are needed.
     pub(super) fn new(path: PathBuf, lock_wait_ms: u64) -> Self {
+        Self::named(path.clone(), path, lock_wait_ms)
+    }
+
+    /// Readers of a file that SQLite opens under this name.
+    pub(super) fn named(path: PathBuf, name: PathBuf, lock_wait_ms: u64) -> Self {
         let permits = Arc::new(Semaphore::new(READERS_MAX));
-        Self { pool: Arc::new(Pool { path, lock_wait_ms, permits, idle: Mutex::new(Vec::new()) }) }
+        Self { pool: Arc::new(Pool { path, name, lock_wait_ms, permits, idle: Mutex::new(Vec::new()) }) }
     }
 
     /// Reads within one transaction, so that all it sees is of one moment.
@@ -76,8 +83,11 @@ impl Pool {
     }
 
     fn connect(&self) -> Result<Connection, Failure> {
-        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let connection = Connection::open_with_flags(&self.path, flags)?;
+        let mut flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        if self.name != self.path {
+            flags |= OpenFlags::SQLITE_OPEN_URI;
+        }
+        let connection = Connection::open_with_flags(&self.name, flags)?;
         connection.busy_timeout(Duration::from_millis(self.lock_wait_ms))?;
         connection.set_prepared_statement_cache_capacity(32);
         Ok(connection)

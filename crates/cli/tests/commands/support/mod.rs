@@ -1,5 +1,7 @@
 //! A home for each test: a data folder, agents' folders, and the binary run in it.
 
+#[cfg(unix)]
+mod terminal;
 mod world;
 
 use std::io::Write;
@@ -9,6 +11,8 @@ use std::process::{Child, Command, Output, Stdio};
 use serde_json::Value;
 use tempfile::TempDir;
 
+#[cfg(unix)]
+pub(crate) use terminal::Terminal;
 pub(crate) use world::{World, calls, says};
 
 /// Variables that would change what the binary does.

@@ -1,0 +1,68 @@
+//! What a person wants to know of a base: whether it opens, which tools it has, which grants it needs.
+
+use gesta_run::ToolSpec;
+use serde::{Deserialize, Serialize};
+
+use crate::guard::calls_of_libraries;
+use crate::{Document as _, GrantName, OpenError, Record, Terms};
+
+/// What a base holds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    /// Its tools, as a model is told of them.
+    pub tools: Vec<ToolSpec>,
+    /// Grants that it calls and that it was not given; a root of the same name stands in for them in the file alone.
+    pub grants_missing: Vec<GrantName>,
+    /// Grants that were given and that it never calls by name.
+    pub grants_unused: Vec<GrantName>,
+    /// What is allowed and yet probably a mistake.
+    pub warnings: Vec<String>,
+    /// Whether tools can be added.
+    pub adds_tools: bool,
+    /// Bytes of its data as it would be saved.
+    pub data_bytes: usize,
+}
+
+/// Opens a base and says what it holds. Its field values are computed and its `#[init]` functions run, so this belongs
+/// into a worker like everything else.
+///
+/// # Errors
+/// It does not open: where and why, with the line and a caret.
+pub fn check(base: &str, terms: &Terms) -> Result<Report, OpenError> {
+    let record = Record { base: base.to_owned(), ..Record::default() };
+    let mut document = crate::engine::Engine::open(&record, terms)?;
+    let stand_in = |warning: &&String| !warning.contains("shadows the");
+    let mut warnings: Vec<String> = document.warnings().iter().filter(stand_in).cloned().collect();
+    let tools = document.specs().unwrap_or_else(|error| {
+        warnings.push(format!("its tools cannot be described: {error}"));
+        Vec::new()
+    });
+    if tools.is_empty() {
+        warnings.push("it has no tools: tag functions below `tools` with #[tool('what it does')]".to_owned());
+    }
+    for tool in &tools {
+        if tool.description.trim().is_empty() {
+            warnings.push(format!("the tool `{}` has no description", tool.name));
+        }
+        if !is_legal(&tool.name) {
+            warnings.push(format!("the name `{}` is not legal for every provider ([a-zA-Z0-9_-]{{1,64}})", tool.name));
+        }
+    }
+    let called: Vec<GrantName> =
+        calls_of_libraries(base).into_iter().map(|(library, name)| GrantName { library, name }).collect();
+    let given = |name: &GrantName| terms.grants.iter().any(|grant| grant.name == *name);
+    let foreign = |name: &&GrantName| !crate::engine::is_engines_library(&name.library);
+    Ok(Report {
+        grants_missing: called.iter().filter(foreign).filter(|name| !given(name)).cloned().collect(),
+        grants_unused: terms.grants.iter().map(|grant| &grant.name).filter(|name| !called.contains(name)).cloned().collect(),
+        adds_tools: tools.iter().any(|tool| tool.name == "add_tool"),
+        data_bytes: document.save().map_or(0, |data| data.len()),
+        tools,
+        warnings,
+    })
+}
+
+fn is_legal(name: &str) -> bool {
+    (1..=64).contains(&name.len())
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
+}

@@ -1,0 +1,381 @@
+//! The data of a document in the engine's own binary form: fields and objects, never functions
+//! (`spec/documents.md`, 3.9 and 3.10).
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use stof::imbl::{OrdMap, OrdSet, Vector};
+use stof::model::{BstfFormat, Data, DataRef, Field, Format as _, Graph, NOEXPORT_FIELD_ATTR, Node, NodeRef, Prototype};
+use stof::runtime::{Val, ValRef};
+
+use super::census::functions_in;
+use super::libraries::bare_graph;
+use super::values::ValueError;
+use crate::Limits;
+
+/// Levels of objects.
+const OBJECTS_DEPTH_MAX: usize = 128;
+/// Objects of one document.
+const OBJECTS_MAX: usize = 100_000;
+
+/// Why data cannot be saved or read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum DataError {
+    #[error("the document cannot be saved: in `{field}`, {error}")]
+    Value { field: String, error: ValueError },
+    #[error("the document's data is larger than {max} bytes; remove something")]
+    Size { max: usize },
+    #[error("the document has more than {OBJECTS_MAX} objects, or more than {OBJECTS_DEPTH_MAX} levels of them")]
+    Objects,
+    #[error("the data cannot be written: {0}")]
+    Write(String),
+    #[error("the saved data cannot be read ({0}); import an export of it, or begin anew")]
+    Read(String),
+}
+
+/// Writes the data of a graph. `known` are objects of the record: they are kept whether something refers to them or not.
+pub(crate) fn save(graph: &Graph, known: &HashSet<NodeRef>, limits: &Limits) -> Result<Vec<u8>, DataError> {
+    let mut saver = Saver { graph, known, limits, bytes_left: limits.data_bytes_max };
+    let kept = saver.kept_objects()?;
+    let mut image = bare_graph();
+    for id in &kept {
+        let Some(node) = graph.nodes.get(id) else { continue };
+        let mut copy = saver.object(node, &kept);
+        for (name, data) in &node.data {
+            if let Some(data) = saver.field(node, name, data)? {
+                copy.data.insert(name.clone(), data.id.clone());
+                image.data.insert(data.id.clone(), data);
+            }
+        }
+        if node.parent.is_none() {
+            image.roots.insert(id.clone());
+        }
+        image.nodes.insert(id.clone(), copy);
+    }
+    let bytes = BstfFormat {}
+        .binary_export(&image, "bstf", None)
+        .map_err(|error| DataError::Write(super::errors::plain(&error.to_string())))?;
+    if bytes.len() > limits.data_bytes_max {
+        return Err(DataError::Size { max: limits.data_bytes_max });
+    }
+    Ok(bytes.to_vec())
+}
+
+struct Saver<'a> {
+    graph: &'a Graph,
+    known: &'a HashSet<NodeRef>,
+    limits: &'a Limits,
+    bytes_left: usize,
+}
+
+impl Saver<'_> {
+    /// Objects below the roots that are of the record, are a field, or are referred to by a field: what a call made
+    /// for itself and forgot is not kept. In order of their ids, so that the same data gives the same bytes.
+    fn kept_objects(&self) -> Result<Vec<NodeRef>, DataError> {
+        let mut referred = HashSet::new();
+        for data in self.graph.data.values() {
+            if let Some(field) = data.get::<Field>() {
+                let mut left = OBJECTS_MAX;
+                objects_in(&field.value.val.read_recursive(), 0, &mut left, &mut referred);
+            }
+        }
+        let mut kept = BTreeMap::new();
+        let mut open: Vec<(NodeRef, usize)> = self.graph.roots.iter().map(|root| (root.clone(), 0)).collect();
+        while let Some((id, depth)) = open.pop() {
+            let Some(node) = self.graph.nodes.get(&id) else { continue };
+            let wanted = node.parent.is_none() || self.known.contains(&id) || node.is_field() || referred.contains(&id);
+            if !wanted || kept.insert(id, ()).is_some() {
+                continue;
+            }
+            if depth > OBJECTS_DEPTH_MAX || kept.len() > OBJECTS_MAX {
+                return Err(DataError::Objects);
+            }
+            open.extend(node.children.iter().map(|child| (child.clone(), depth + 1)));
+        }
+        Ok(kept.into_keys().collect())
+    }
+
+    /// An object without its data.
+    fn object(&self, node: &Node, kept: &[NodeRef]) -> Node {
+        let mut copy = Node::new(node.name.clone(), node.id.clone(), node.is_field());
+        copy.parent.clone_from(&node.parent);
+        copy.children = node.children.iter().filter(|child| kept.binary_search(child).is_ok()).cloned().collect();
+        copy
+    }
+
+    /// A field that is saved, with its value checked: within limits, and without functions.
+    fn field(&mut self, node: &Node, name: &str, id: &DataRef) -> Result<Option<Data>, DataError> {
+        let Some(data) = self.graph.data.get(id) else { return Ok(None) };
+        if data.get::<Prototype>().is_some() {
+            // Those of the record come from the base.
+            return Ok((!self.known.contains(&node.id)).then(|| alone(data, node)));
+        }
+        let Some(field) = data.get::<Field>() else { return Ok(None) };
+        let value = field.value.val.read_recursive();
+        if self.is_made_in_passing(node, name, field, &value) {
+            return Ok(None);
+        }
+        let error = |error| DataError::Value { field: name.to_owned(), error };
+        self.measure(&value, 0).map_err(error)?;
+        for attribute in field.attributes.values() {
+            self.measure(attribute, 0).map_err(error)?;
+        }
+        self.take(64 + name.len()).map_err(error)?;
+        if !functions_in(&value).is_empty() {
+            return Ok(None);
+        }
+        Ok(Some(alone(data, node)))
+    }
+
+    /// The engine makes a field for an object when somebody looks for it; that is no change.
+    fn is_made_in_passing(&self, node: &Node, name: &str, field: &Field, value: &Val) -> bool {
+        let Val::Obj(child) = value else { return false };
+        field.attributes.contains_key(NOEXPORT_FIELD_ATTR.as_str())
+            && node.children.contains(child)
+            && self.graph.nodes.get(child).is_some_and(|child| child.name.as_str() == name && child.is_field())
+    }
+
+    fn take(&mut self, bytes: usize) -> Result<(), ValueError> {
+        let left = self.bytes_left.checked_sub(bytes);
+        self.bytes_left = left.ok_or(ValueError::Size { max: self.limits.data_bytes_max })?;
+        Ok(())
+    }
+
+    /// Counts a value against the limits before it is written: writing one that contains itself would never end.
+    fn measure(&mut self, value: &Val, depth: usize) -> Result<(), ValueError> {
+        if depth > self.limits.value_depth_max {
+            return Err(ValueError::Depth { max: self.limits.value_depth_max });
+        }
+        self.take(5)?;
+        match value {
+            Val::Str(text) => self.take(text.len()),
+            Val::Blob(bytes) => self.take(bytes.len()),
+            Val::List(items) | Val::Tup(items) => {
+                items.iter().try_for_each(|item| self.measure(&item.read_recursive(), depth + 1))
+            }
+            Val::Set(items) => items.iter().try_for_each(|item| self.measure(&item.read_recursive(), depth + 1)),
+            Val::Map(entries) => entries.iter().try_for_each(|(key, item)| {
+                self.measure(&key.read_recursive(), depth + 1)?;
+                self.measure(&item.read_recursive(), depth + 1)
+            }),
+            Val::Prompt(prompt) => self.prompt(prompt, depth),
+            _ => Ok(()),
+        }
+    }
+
+    fn prompt(&mut self, prompt: &stof::runtime::Prompt, depth: usize) -> Result<(), ValueError> {
+        if depth > self.limits.value_depth_max {
+            return Err(ValueError::Depth { max: self.limits.value_depth_max });
+        }
+        self.take(prompt.text.len() + 8)?;
+        prompt.prompts.iter().try_for_each(|inner| self.prompt(inner, depth + 1))
+    }
+}
+
+/// A copy that belongs to this object alone.
+fn alone(data: &Data, node: &Node) -> Data {
+    let mut copy = data.clone();
+    copy.dirty.clear();
+    copy.nodes.clear();
+    copy.nodes.insert(node.id.clone());
+    copy
+}
+
+fn objects_in(value: &Val, depth: usize, left: &mut usize, found: &mut HashSet<NodeRef>) {
+    if depth > OBJECTS_DEPTH_MAX || *left == 0 {
+        return;
+    }
+    *left -= 1;
+    match value {
+        Val::Obj(node) => {
+            found.insert(node.clone());
+        }
+        Val::List(items) | Val::Tup(items) => {
+            items.iter().for_each(|item| objects_in(&item.read_recursive(), depth + 1, left, found));
+        }
+        Val::Set(items) => items.iter().for_each(|item| objects_in(&item.read_recursive(), depth + 1, left, found)),
+        Val::Map(entries) => entries.iter().for_each(|(key, item)| {
+            objects_in(&key.read_recursive(), depth + 1, left, found);
+            objects_in(&item.read_recursive(), depth + 1, left, found);
+        }),
+        _ => {}
+    }
+}
+
+/// Puts saved data into a graph that holds the base and the added tools. `same_base` says that the base is the one it
+/// was saved under: then what the base has and the data has not was removed by the document.
+pub(crate) fn restore(graph: &mut Graph, bytes: &[u8], same_base: bool, limits: &Limits) -> Result<(), DataError> {
+    if bytes.len() > limits.data_bytes_max {
+        return Err(DataError::Size { max: limits.data_bytes_max });
+    }
+    let image = stof::model::cautious::bincode_deserialize::<Graph>(bytes)
+        .map_err(|error| DataError::Read(error.to_string()))?;
+    let mut merge = Merge { image: &image, graph, objects: HashMap::new(), same_base, base: HashSet::new() };
+    merge.base = merge.graph.nodes.keys().cloned().collect();
+    merge.pair_objects()?;
+    merge.fields();
+    if same_base {
+        merge.remove_missing();
+    }
+    Ok(())
+}
+
+struct Merge<'a> {
+    image: &'a Graph,
+    graph: &'a mut Graph,
+    /// From an object of the image to the one in the graph.
+    objects: HashMap<NodeRef, NodeRef>,
+    same_base: bool,
+    base: HashSet<NodeRef>,
+}
+
+impl Merge<'_> {
+    /// Finds each object of the image in the graph, by its path, and makes those that are not there.
+    fn pair_objects(&mut self) -> Result<(), DataError> {
+        let mut open = Vec::new();
+        for root in &self.image.roots {
+            let Some(name) = self.image.nodes.get(root).map(|node| node.name.clone()) else { continue };
+            if let Some(own) = self.graph.find_root_named(name) {
+                open.push((root.clone(), own, 0));
+            }
+        }
+        while let Some((theirs, own, depth)) = open.pop() {
+            if self.objects.insert(theirs.clone(), own.clone()).is_some() {
+                continue;
+            }
+            if depth > OBJECTS_DEPTH_MAX || self.objects.len() > OBJECTS_MAX {
+                return Err(DataError::Objects);
+            }
+            let Some(node) = self.image.nodes.get(&theirs) else { continue };
+            for child in &node.children {
+                let Some(node) = self.image.nodes.get(child).filter(|node| node.parent.as_ref() == Some(&theirs)) else {
+                    continue;
+                };
+                let found = self.child_named(&own, node);
+                let own_child = found.unwrap_or_else(|| self.make_object(node, &own));
+                open.push((child.clone(), own_child, depth + 1));
+            }
+        }
+        Ok(())
+    }
+
+    fn child_named(&self, parent: &NodeRef, wanted: &Node) -> Option<NodeRef> {
+        let parent = self.graph.nodes.get(parent)?;
+        let of_base = |child: &&NodeRef| self.base.contains(*child);
+        let named = |child: &&NodeRef| self.graph.nodes.get(*child).is_some_and(|node| node.name == wanted.name);
+        parent.children.iter().filter(of_base).find(named).cloned()
+    }
+
+    fn make_object(&mut self, node: &Node, parent: &NodeRef) -> NodeRef {
+        let id = if self.graph.nodes.contains_key(&node.id) { NodeRef::default() } else { node.id.clone() };
+        let made = Node::new(node.name.clone(), id, node.is_field());
+        self.graph.insert_stof_node(made, Some(parent.clone()))
+    }
+
+    /// Takes the values of the image's fields.
+    fn fields(&mut self) {
+        let pairs: Vec<(NodeRef, NodeRef)> = self.objects.iter().map(|(theirs, own)| (theirs.clone(), own.clone())).collect();
+        for (theirs, own) in pairs {
+            let Some(node) = self.image.nodes.get(&theirs) else { continue };
+            for (name, id) in &node.data {
+                let Some(data) = self.image.data.get(id).filter(|data| data.nodes.contains(&theirs)) else { continue };
+                if let Some(prototype) = data.get::<Prototype>() {
+                    self.prototype(&own, name, prototype);
+                } else if let Some(field) = data.get::<Field>() {
+                    self.field(&own, name, field);
+                }
+            }
+        }
+    }
+
+    /// A new object keeps its prototype where that is a type of the base.
+    fn prototype(&mut self, own: &NodeRef, name: &str, prototype: &Prototype) {
+        let Some(target) = self.objects.get(&prototype.node).cloned() else { return };
+        let is_type = self.graph.typemap.values().any(|nodes| nodes.contains(&target));
+        if is_type && self.base.contains(&target) && !self.base.contains(own) {
+            let data = Box::new(Prototype { node: target });
+            self.graph.insert_stof_data(own, name, data, None);
+        }
+    }
+
+    fn field(&mut self, own: &NodeRef, name: &str, field: &Field) {
+        let Some(value) = self.value(&field.value.val.read_recursive(), 0) else { return };
+        let existing = self.graph.nodes.get(own).and_then(|node| node.data.get(name)).cloned();
+        let mut restored = field.clone();
+        restored.value.val = ValRef::new(value);
+        restored.attributes.retain(|_, value| functions_in(value).is_empty());
+        match existing {
+            None => {
+                self.graph.insert_stof_data(own, name, Box::new(restored), None);
+            }
+            Some(existing) => {
+                let Some(base) = self.graph.get_stof_data::<Field>(&existing) else { return };
+                if functions_in(&base.value.val.read_recursive()).is_empty() {
+                    restored.attributes.clone_from(&base.attributes);
+                    self.graph.set_stof_data(&existing, Box::new(restored));
+                }
+            }
+        }
+    }
+
+    /// The value with its references to objects turned to the graph's; none where it refers to what is not there, or
+    /// holds a function.
+    fn value(&self, value: &Val, depth: usize) -> Option<Val> {
+        if depth > OBJECTS_DEPTH_MAX {
+            return None;
+        }
+        let inner = |item: &ValRef<Val>| Some(ValRef::new(self.value(&item.read_recursive(), depth + 1)?));
+        Some(match value {
+            Val::Obj(node) => Val::Obj(self.objects.get(node)?.clone()),
+            Val::Fn(_) | Val::Data(_) | Val::Promise(..) => return None,
+            Val::List(items) => Val::List(items.iter().map(inner).collect::<Option<Vector<_>>>()?),
+            Val::Tup(items) => Val::Tup(items.iter().map(inner).collect::<Option<Vector<_>>>()?),
+            Val::Set(items) => Val::Set(items.iter().map(inner).collect::<Option<OrdSet<_>>>()?),
+            Val::Map(entries) => {
+                let pairs = entries.iter().map(|(key, item)| Some((inner(key)?, inner(item)?)));
+                Val::Map(pairs.collect::<Option<OrdMap<_, _>>>()?)
+            }
+            other => other.clone(),
+        })
+    }
+
+    /// Removes fields and objects of the base that the document had removed. What has functions stays.
+    fn remove_missing(&mut self) {
+        debug_assert!(self.same_base);
+        let matched: HashSet<NodeRef> = self.objects.values().cloned().collect();
+        let gone: Vec<NodeRef> =
+            self.base.iter().filter(|node| !matched.contains(*node) && !self.has_functions(node)).cloned().collect();
+        for node in gone {
+            self.graph.remove_node(&node, true);
+        }
+        let mut fields = Vec::new();
+        for (theirs, own) in &self.objects {
+            let (Some(theirs), Some(own)) = (self.image.nodes.get(theirs), self.graph.nodes.get(own)) else { continue };
+            for (name, id) in &own.data {
+                let Some(field) = self.graph.get_stof_data::<Field>(id).filter(|_| !theirs.data.contains_key(name)) else {
+                    continue;
+                };
+                let value = field.value.val.read_recursive();
+                if !matches!(&*value, Val::Obj(_)) && functions_in(&value).is_empty() {
+                    fields.push(id.clone());
+                }
+            }
+        }
+        for field in fields {
+            self.graph.remove_data(&field, None);
+        }
+    }
+
+    /// Whether something below an object can act.
+    fn has_functions(&self, node: &NodeRef) -> bool {
+        let below = self.graph.all_child_nodes(node, true);
+        below.iter().any(|node| {
+            let Some(node) = self.graph.nodes.get(node) else { return false };
+            node.data.values().any(|id| {
+                self.graph.data.get(id).is_some_and(|data| match data.get::<Field>() {
+                    Some(field) => !functions_in(&field.value.val.read_recursive()).is_empty(),
+                    None => true,
+                })
+            })
+        })
+    }
+}

@@ -1,0 +1,199 @@
+//! What is kept of a document, and what becomes of it under another base.
+#![allow(clippy::unwrap_used)]
+
+#[allow(dead_code, unreachable_pub)]
+mod common;
+
+use common::{call, document, record, terms};
+use gesta_document::{AddedTools, Document, Form, Image, ImageError, Record, Terms, base_hash, check, open};
+use serde_json::{Value, json};
+
+const BASE: &str = "
+count: 1
+old: 'old'
+when: 5min
+handler: (x: int): int => x + 1
+settings: { deep: { size: 2.5 } tags: ['a'] }
+#[type] Note: { text: 'n' fn shout() -> str { self.text.upper() } }
+tools: {
+    #[tool('t')] fn change() -> unknown {
+        root.count = 41; root.count += 1;
+        root.settings.deep.size = 3.0;
+        root.settings.tags.push_back({'k': [1, (2, 'x')]});
+        root.made = new { a: 1, inner: new { b: set(3, 1, 2) } };
+        root.note = new Note { text: 'hi' };
+        root.same = root.note;
+        root.span = 90s;
+        root.version = 1.2.3;
+        drop('root.old');
+        new { lost: true };
+        root.settings.none = null;
+        1
+    }
+    #[tool('t')] fn tell() -> unknown {
+        root.same.text = root.same.text + '!';
+        [root.count, root.settings.deep.size, root.settings.tags, root.made.inner.b, root.note.shout(), root.span + 30s,
+            root.version as str, root.old, root.when, root.handler(1), root.settings.none]
+    }
+}
+";
+
+fn told(document: &mut dyn Document) -> Value {
+    call(document, "tell", json!({})).unwrap().result
+}
+
+fn changed() -> Value {
+    json!([42, 3.0, ["a", {"k": [1, [2, "x"]]}], [1, 2, 3], "HI!", "120s", "1.2.3", null, "5min", 2, null])
+}
+
+fn on() -> Terms {
+    Terms { added_tools: AddedTools::On, ..terms() }
+}
+
+/// The record of a document in which much was changed.
+fn kept() -> Record {
+    let mut document = document(BASE, &on());
+    let data = call(&mut *document, "change", json!({})).unwrap().data;
+    document.add_tool("#[tool('a')] fn extra() -> int { root.count }").unwrap();
+    document.add_tool("#[tool('b')] fn other() -> str { 'other' }").unwrap();
+    Record { base: BASE.to_owned(), added: document.added().to_vec(), data, data_base: None }
+}
+
+#[test]
+fn what_was_changed_is_there_in_the_next_process() {
+    let record = kept();
+    let mut again = open(&record, &on()).unwrap();
+    assert_eq!(told(&mut *again), changed());
+    assert_eq!(call(&mut *again, "extra", json!({})).unwrap().result, json!(42));
+    let mut third = open(&Record { data: Some(again.save().unwrap()), ..record }, &on()).unwrap();
+    let twice = told(&mut *third);
+    assert_eq!(twice[4], json!("HI!!"));
+    assert_eq!(twice[8], json!("5min"));
+}
+
+#[test]
+fn what_a_call_forgot_is_not_kept_and_what_it_only_read_is_no_change() {
+    let mut document = document(BASE, &terms());
+    let before = document.save().unwrap().len();
+    for _ in 0..20 {
+        call(&mut *document, "change", json!({})).unwrap();
+    }
+    let grown = document.save().unwrap().len();
+    assert!(grown < before + 6_000, "{before} {grown}");
+    let base = "notes: [1]\nbox: { x: 1 }\ntools: { #[tool('t')] fn read() -> unknown { const all = [root.notes, root.box, root.box.x]; all } }";
+    let mut reader = common::document(base, &terms());
+    assert_eq!(call(&mut *reader, "read", json!({})).unwrap().data, None);
+}
+
+#[test]
+fn under_a_changed_base_data_stays_new_fields_come_and_tools_that_clash_are_set_aside() {
+    let mut record = kept();
+    record.data_base = Some(base_hash(BASE));
+    record.base = BASE.replace("count: 1", "count: 1\nfresh: 'fresh'\nother_field: 1").replace(
+        "tools: {",
+        "tools: {\n#[tool('now of the base')] fn extra() -> str { root.fresh }",
+    );
+    let mut document = open(&record, &on()).unwrap();
+    assert_eq!(call(&mut *document, "extra", json!({})).unwrap().result, json!("fresh"));
+    assert_eq!(call(&mut *document, "other", json!({})).unwrap().result, json!("other"));
+    let told = told(&mut *document);
+    assert_eq!((&told[0], &told[4]), (&json!(42), &json!("HI!")));
+    let aside: Vec<(&str, Option<&str>)> =
+        document.added().iter().map(|tool| (tool.name.as_str(), tool.set_aside.as_deref())).collect();
+    assert_eq!(aside[1], ("other", None));
+    assert!(aside[0].1.is_some_and(|reason| reason.contains("the name `extra` is taken")), "{aside:?}");
+    // With the name free again it is back.
+    let mut back = open(&Record { base: BASE.to_owned(), added: document.added().to_vec(), ..kept() }, &on()).unwrap();
+    assert_eq!(call(&mut *back, "extra", json!({})).unwrap().result, json!(42));
+}
+
+#[test]
+fn a_tool_that_a_person_switched_off_is_not_there() {
+    let mut record = kept();
+    record.added[0].set_aside = Some("switched off by ann".to_owned());
+    let mut document = open(&record, &on()).unwrap();
+    assert!(document.specs().unwrap().iter().all(|spec| spec.name != "extra"));
+    assert!(call(&mut *document, "extra", json!({})).is_err());
+    assert_eq!(document.added()[0].set_aside.as_deref(), Some("switched off by ann"));
+}
+
+#[test]
+fn functions_and_roots_in_data_are_dropped() {
+    let foreign = "count: 7\ntools: { #[tool('evil')] fn tell() -> str { 'evil' } fn more() -> int { 1 } }\nroot App { fn orders() -> int { 666 } }
+        settings: { deep: { size: 9.0 } }\nhandler: (x: int): int => 1000";
+    let mut source = document(foreign, &terms_without_grants());
+    let data = source.export(Form::Bstf).unwrap();
+    let record = Record { data: Some(data), data_base: Some("foreign".to_owned()), ..record(BASE) };
+    let mut document = open(&record, &on()).unwrap();
+    let names: Vec<String> = document.specs().unwrap().into_iter().map(|spec| spec.name).collect();
+    assert_eq!(names, ["change", "tell", "add_tool"]);
+    call(&mut *document, "change", json!({})).unwrap();
+    assert_eq!(told(&mut *document), changed());
+}
+
+fn terms_without_grants() -> Terms {
+    Terms { grants: Vec::new(), ..terms() }
+}
+
+#[test]
+fn an_export_is_a_document_of_its_own() {
+    let mut document = open(&kept(), &on()).unwrap();
+    let text = String::from_utf8(document.export(Form::Stof).unwrap()).unwrap();
+    let mut again = common::document(&text, &on());
+    assert_eq!(told(&mut *again), changed(), "{text}");
+    assert_eq!(call(&mut *again, "extra", json!({})).unwrap().result, json!(42));
+    let report = check(&text, &on()).unwrap();
+    assert_eq!(report.tools.len(), 5);
+}
+
+#[test]
+fn an_image_is_signed_by_the_first_key_and_read_with_any() {
+    let record = kept();
+    let image = Image::of(&record);
+    let bytes = image.encode(&[b"new", b"old"]).unwrap();
+    assert_eq!(Image::decode(&bytes, &[b"newer", b"new"]).as_ref(), Ok(&image));
+    assert_eq!(Image::decode(&bytes, &[b"old"]), Err(ImageError::Signature));
+    assert_eq!(Image::decode(&bytes, &[]), Err(ImageError::Signature));
+    assert_eq!(Image::decode_trusted(&bytes).as_ref(), Ok(&image));
+    assert_eq!(image.encode(&[]), Err(ImageError::NoKey));
+    let mut again = open(&image.record(BASE), &on()).unwrap();
+    assert_eq!(told(&mut *again), changed());
+}
+
+#[test]
+fn an_image_that_was_touched_is_not_read() {
+    let bytes = Image::of(&kept()).encode(&[b"key"]).unwrap();
+    for at in (0..bytes.len()).step_by(7) {
+        let mut damaged = bytes.clone();
+        damaged[at] ^= 0x20;
+        assert!(Image::decode(&damaged, &[b"key"]).is_err(), "byte {at}");
+    }
+    for length in [0, 1, 15, 17, 40, bytes.len() / 2, bytes.len() - 1] {
+        assert!(Image::decode(&bytes[..length], &[b"key"]).is_err(), "{length} bytes");
+    }
+    assert_eq!(Image::decode(b"gesta document 2\n{}\n", &[b"key"]), Err(ImageError::Version { found: 2 }));
+    assert_eq!(Image::decode(b"{}", &[b"key"]), Err(ImageError::Foreign));
+    assert_eq!(Image::decode(&vec![b'x'; 5 << 20], &[b"key"]), Err(ImageError::Size));
+}
+
+#[test]
+fn a_base_that_does_not_parse_says_where() {
+    let error = check("a: 1\ntools: {\n    fn f() -> int { 1 + }\n}\n", &terms()).unwrap_err();
+    assert_eq!(
+        error.to_string().lines().skip(1).collect::<Vec<_>>(),
+        ["3 |     fn f() -> int { 1 + }", "  |                         ^"],
+        "{error}"
+    );
+}
+
+#[test]
+fn a_report_names_tools_grants_and_oddities() {
+    let base = "tools: { #[tool('')] fn a() -> unknown { App.one(); App.two(1); Num.abs(1); hepler() } }";
+    let report = check(base, &Terms { grants: vec![common::grant("one", &[]), common::grant("three", &[])], ..terms() }).unwrap();
+    let names = |grants: &[gesta_document::GrantName]| grants.iter().map(ToString::to_string).collect::<Vec<_>>();
+    assert_eq!(names(&report.grants_missing), ["App.two"]);
+    assert_eq!(names(&report.grants_unused), ["App.three"]);
+    assert!(report.warnings.iter().any(|warning| warning.contains("hepler")), "{:?}", report.warnings);
+    assert!(report.warnings.iter().any(|warning| warning == "the tool `a` has no description"));
+    assert!(!report.adds_tools);
+}

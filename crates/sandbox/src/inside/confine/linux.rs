@@ -1,0 +1,225 @@
+//! The order in which the walls go up on Linux.
+
+use std::fs::File;
+use std::io::{self, BufReader};
+use std::os::fd::AsFd;
+use std::os::unix::fs::FileExt;
+
+use gesta_document::{Record, Terms};
+use landlock::{
+    ABI, Access, AccessFs, AccessNet, RestrictionStatus, Ruleset, RulesetAttr, RulesetError, RulesetStatus, Scope,
+};
+use rustix::process::{self, DumpableBehavior, Resource, Rlimit, Signal};
+use rustix::thread::{self, CapabilitySet, CapabilitySets};
+use rustix::time::{ClockId, clock_gettime};
+
+use super::calls;
+use crate::inside::{Open, Process, Wire, serve};
+use crate::protocol::Answer;
+use crate::{Usage, Wall, Walls};
+
+/// Bytes of address space.
+const ADDRESS_SPACE_BYTES_MAX: u64 = 256 * 1024 * 1024;
+
+/// Bytes of stack: enough for any value within its depth; beyond it the process dies of a fault and of nothing else.
+const STACK_BYTES_MAX: u64 = 32 * 1024 * 1024;
+
+/// Descriptors: standard input, output and error, two pipes, two files about the process itself; and some room.
+const DESCRIPTORS_MAX: u64 = 10;
+
+/// CPU time of a worker's whole life, in seconds.
+const CPU_S_MAX: u64 = 3_600;
+
+/// Grace above a call's limit before the kernel ends the process, in milliseconds. The parent is there much sooner.
+const CPU_GRACE_MS: u64 = 2_000;
+
+pub(super) fn enter(open: Open) -> io::Result<()> {
+    // First of all. A parent that died before this line has closed its end of the pipe, which the first read finds.
+    process::set_parent_process_death_signal(Some(Signal::KILL))?;
+    let (asks, answers) = take_pipes()?;
+    let mut wire = Wire::new(BufReader::with_capacity(64 * 1024, asks), answers);
+    match raise(open) {
+        Ok((process, walls)) => {
+            wire.tell(&Answer::Ready { walls })?;
+            serve(&mut wire, open, &process)
+        }
+        Err(why) => {
+            wire.tell(&Answer::NotReady { why: why.to_string() })?;
+            Err(why)
+        }
+    }
+}
+
+/// Moves the pipes of the protocol away from the standard descriptors and closes everything else that was left open.
+/// From then on standard input is at its end, and standard output is standard error: the pipe for the log.
+fn take_pipes() -> io::Result<(File, File)> {
+    close_the_rest()?;
+    let asks = io::stdin().as_fd().try_clone_to_owned()?;
+    let answers = io::stdout().as_fd().try_clone_to_owned()?;
+    let (end, _) = io::pipe()?;
+    rustix::stdio::dup2_stdin(&end)?;
+    rustix::stdio::dup2_stdout(io::stderr())?;
+    Ok((File::from(asks), File::from(answers)))
+}
+
+/// Closes every descriptor above standard error that the parent let slip through.
+#[expect(unsafe_code, reason = "the standard library closes only what it owns")]
+fn close_the_rest() -> io::Result<()> {
+    let first: libc::c_uint = 3;
+    // SAFETY: this runs first in the process, before any thread or any value that owns a descriptor exists, so no
+    // descriptor that is closed here belongs to anybody; the call touches no memory.
+    let done = unsafe { libc::syscall(libc::SYS_close_range, first, libc::c_uint::MAX, 0 as libc::c_uint) };
+    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Raises everything; what only some kernels have is reported, what every kernel has is an error where it fails.
+fn raise(open: Open) -> io::Result<(Confined, Walls)> {
+    let mut walls = Walls { standing: vec![Wall::DiesWithParent], missing: Vec::new() };
+    match process::setpgid(None, None) {
+        Ok(()) if std::env::vars_os().next().is_none() => walls.standing.push(Wall::Bare),
+        Ok(()) => walls.missing.push((Wall::Bare, "it was started with an environment".to_owned())),
+        Err(why) => walls.missing.push((Wall::Bare, format!("no process group of its own: {why}"))),
+    }
+    thread::set_no_new_privs(true)?;
+    let none = CapabilitySet::empty();
+    thread::set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none })?;
+    let confined = Confined {
+        statm: File::open("/proc/self/statm").ok(),
+        status: File::open("/proc/self/status").ok(),
+        page_bytes: u64::try_from(rustix::param::page_size()).unwrap_or(4_096),
+    };
+    process::set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
+    limit()?;
+    walls.standing.extend([Wall::NoPrivileges, Wall::NotDumpable, Wall::Limits]);
+    warm_up(open);
+    match forbid_files() {
+        Ok(status) if status.ruleset != RulesetStatus::NotEnforced => walls.standing.push(Wall::Landlock),
+        Ok(_) => walls.missing.push((Wall::Landlock, "the kernel has none".to_owned())),
+        Err(why) => walls.missing.push((Wall::Landlock, why.to_string())),
+    }
+    match calls::raise() {
+        Ok(()) => walls.standing.push(Wall::Seccomp),
+        Err(why) => walls.missing.push((Wall::Seccomp, why.to_string())),
+    }
+    Ok((confined, walls))
+}
+
+fn limit() -> io::Result<()> {
+    let limits = [
+        (Resource::As, ADDRESS_SPACE_BYTES_MAX),
+        (Resource::Stack, STACK_BYTES_MAX),
+        (Resource::Cpu, CPU_S_MAX),
+        (Resource::Fsize, 0),
+        (Resource::Core, 0),
+        (Resource::Memlock, 0),
+        (Resource::Nproc, 0),
+        (Resource::Nofile, DESCRIPTORS_MAX),
+    ];
+    for (resource, most) in limits {
+        // Never above what the parent itself was given.
+        let most = process::getrlimit(resource).maximum.map_or(most, |given| given.min(most));
+        process::setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) })?;
+    }
+    Ok(())
+}
+
+/// Opens an empty document and drops it, so that whatever the engine asks the system once (where its stack ends, for
+/// instance) is asked before that is forbidden, and so that a worker that was started ahead is warm.
+fn warm_up(open: Open) {
+    let record = Record { base: "tools: {}\nfn nothing() -> int { 1 }\n".to_owned(), ..Record::default() };
+    // An engine that cannot open this says so for the first real document, to somebody who reads it.
+    if let Ok(mut document) = open(&record, &Terms::default()) {
+        document.specs().ok();
+    }
+}
+
+/// Landlock with an empty set of rules over everything that the kernel knows to forbid.
+fn forbid_files() -> Result<RestrictionStatus, RulesetError> {
+    let abi = ABI::V7;
+    Ruleset::default()
+        .handle_access(AccessFs::from_all(abi))?
+        .handle_access(AccessNet::from_all(abi))?
+        .scope(Scope::from_all(abi))?
+        .create()?
+        .restrict_self()
+}
+
+/// The process behind its walls. What it says of itself comes from files that were opened before they went up.
+struct Confined {
+    statm: Option<File>,
+    status: Option<File>,
+    page_bytes: u64,
+}
+
+impl Process for Confined {
+    fn allow_cpu_ms(&self, ms: u64) {
+        let used = clock_gettime(ClockId::ProcessCPUTime);
+        let used_ms = u64::try_from(used.tv_sec).unwrap_or(0).saturating_mul(1_000);
+        let until = used_ms.saturating_add(ms).saturating_add(CPU_GRACE_MS).div_ceil(1_000).saturating_add(1);
+        let limit = Rlimit { current: Some(until.min(CPU_S_MAX)), maximum: Some(CPU_S_MAX) };
+        // A backstop: without it the parent's clock and the limit on the whole life remain.
+        process::setrlimit(Resource::Cpu, limit).ok();
+    }
+
+    fn usage(&self) -> Usage {
+        let used = clock_gettime(ClockId::ProcessCPUTime);
+        let cpu_us = u64::try_from(used.tv_sec).unwrap_or(0).saturating_mul(1_000_000)
+            + u64::try_from(used.tv_nsec).unwrap_or(0) / 1_000;
+        Usage { resident_bytes: self.resident_bytes(), peak_bytes: self.peak_bytes(), cpu_us }
+    }
+
+    fn resident_bytes(&self) -> u64 {
+        let mut text = [0; 128];
+        let read = self.statm.as_ref().and_then(|file| file.read_at(&mut text, 0).ok()).unwrap_or(0);
+        let text = std::str::from_utf8(&text[..read]).unwrap_or_default();
+        let pages = text.split(' ').nth(1).and_then(|pages| pages.parse::<u64>().ok());
+        pages.unwrap_or(0).saturating_mul(self.page_bytes)
+    }
+}
+
+impl Confined {
+    fn peak_bytes(&self) -> u64 {
+        let mut text = [0; 4_096];
+        let read = self.status.as_ref().and_then(|file| file.read_at(&mut text, 0).ok()).unwrap_or(0);
+        let text = String::from_utf8_lossy(&text[..read]);
+        let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let kilobytes = line.and_then(|rest| rest.trim().split(' ').next()?.parse::<u64>().ok());
+        kilobytes.unwrap_or(0).saturating_mul(1_024)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Both walls of the kernel hold for a thread, so that each can be tried alone, without the other in front of it.
+    fn alone<T: Send + 'static>(test: impl FnOnce() -> T + Send + 'static) -> T {
+        std::thread::spawn(test).join().unwrap()
+    }
+
+    #[test]
+    fn landlock_alone_closes_files_and_ports() {
+        let (status, file, port) = alone(|| {
+            let status = forbid_files().unwrap().ruleset;
+            let port = std::net::TcpListener::bind("127.0.0.1:0").map(drop).map_err(|why| why.kind());
+            (status, File::open("/proc/self/status").map(drop).map_err(|why| why.kind()), port)
+        });
+        if status != RulesetStatus::NotEnforced {
+            assert_eq!(file, Err(io::ErrorKind::PermissionDenied));
+        }
+        if status == RulesetStatus::FullyEnforced {
+            assert_eq!(port, Err(io::ErrorKind::PermissionDenied));
+        }
+    }
+
+    #[test]
+    fn the_list_of_calls_alone_closes_files_and_sockets() {
+        let (file, socket) = alone(|| {
+            calls::raise().unwrap();
+            let socket = std::net::UdpSocket::bind("127.0.0.1:0").map(drop).map_err(|why| why.kind());
+            (File::open("/proc/self/status").map(drop).map_err(|why| why.kind()), socket)
+        });
+        assert_eq!(file, Err(io::ErrorKind::PermissionDenied));
+        assert_eq!(socket, Err(io::ErrorKind::PermissionDenied));
+    }
+}

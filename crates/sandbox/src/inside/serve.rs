@@ -1,0 +1,121 @@
+//! One conversation in its worker: asks are answered one after another until the parent closes the pipe.
+
+use std::io::{self, BufRead, Write};
+
+use gesta_document::{CallError, Called, Document, GrantName, Host, Record, Terms};
+use gesta_run::json::Object;
+use serde_json::Value;
+
+use super::{Open, Wire};
+use crate::Usage;
+use crate::protocol::{Answer, Ask, Blob};
+
+/// What the process around a document can say and be told; nothing where there is none of its own.
+pub(crate) trait Process {
+    /// Bounds the CPU time of what follows, in whole seconds above `ms`, as a backstop behind the parent's clock.
+    fn allow_cpu_ms(&self, _ms: u64) {}
+
+    fn usage(&self) -> Usage {
+        Usage::default()
+    }
+
+    fn resident_bytes(&self) -> u64 {
+        0
+    }
+}
+
+/// Serves until the parent has gone.
+///
+/// # Errors
+/// The pipes broke, or something came over them that is no ask.
+pub(crate) fn serve<R: BufRead, W: Write>(wire: &mut Wire<R, W>, open: Open, process: &dyn Process) -> io::Result<()> {
+    let mut document = None;
+    let mut cpu_ms = u64::MAX;
+    while let Some(ask) = wire.hear()? {
+        process.allow_cpu_ms(cpu_ms);
+        let answer = match (ask, &mut document) {
+            (Ask::Open { record, terms }, None) => {
+                cpu_ms = terms.limits.call_time_max_ms;
+                process.allow_cpu_ms(cpu_ms);
+                opened(open, &record, &terms, &mut document)
+            }
+            (Ask::Usage, _) => Answer::Usage { usage: process.usage() },
+            (ask, Some(document)) => answer(ask, document.as_mut(), wire, process),
+            (_, None) => Answer::Misled { why: "no document is open".to_owned() },
+        };
+        // What the engine printed must be in its pipe before the parent reads the answer. A pipe that is closed is
+        // the parent's end, which the next line finds out.
+        io::stdout().flush().ok();
+        wire.tell(&answer)?;
+    }
+    Ok(())
+}
+
+fn opened(open: Open, record: &Record, terms: &Terms, document: &mut Option<Box<dyn Document>>) -> Answer {
+    match open(record, terms) {
+        Ok(new) => Answer::Opened { added: document.insert(new).added().to_vec() },
+        Err(error) => Answer::NotOpened { error },
+    }
+}
+
+fn answer<R: BufRead, W: Write>(
+    ask: Ask<'_>,
+    document: &mut dyn Document,
+    wire: &mut Wire<R, W>,
+    process: &dyn Process,
+) -> Answer {
+    let mut lent = Lent { wire, calls: 0 };
+    match ask {
+        Ask::Call { tool, arguments } => ended(document.call(&tool, &arguments, &mut lent), process),
+        Ask::Main => ended(document.main(&mut lent), process),
+        Ask::Specs => or_failed(document.specs(), process, |specs| Answer::Specs { specs }),
+        Ask::Export { form } => {
+            or_failed(document.export(form), process, |bytes| Answer::Exported { bytes: Blob(bytes) })
+        }
+        Ask::Save => or_failed(document.save(), process, |data| Answer::Saved { data: Blob(data) }),
+        Ask::AddTool { source } => match document.add_tool(&source) {
+            Ok(tool) => Answer::ToolAdded { tool },
+            Err(refused) => Answer::ToolRefused { refused },
+        },
+        Ask::Open { .. } => Answer::Misled { why: "a worker opens one document in its life".to_owned() },
+        Ask::Granted { n, .. } => Answer::Misled { why: format!("no grant call {n} is open") },
+        Ask::Usage => Answer::Usage { usage: process.usage() },
+    }
+}
+
+fn ended(outcome: Result<Called, CallError>, process: &dyn Process) -> Answer {
+    or_failed(outcome, process, |called| Answer::Called {
+        result: called.result,
+        added: called.added,
+        data: called.data.map(Blob),
+        log: called.log,
+        running_us: called.running_us,
+        resident_bytes: process.resident_bytes(),
+    })
+}
+
+fn or_failed<T>(outcome: Result<T, CallError>, process: &dyn Process, told: impl FnOnce(T) -> Answer) -> Answer {
+    match outcome {
+        Ok(it) => told(it),
+        Err(error) => Answer::Failed { error, resident_bytes: process.resident_bytes() },
+    }
+}
+
+/// The host as a document sees it: each grant call goes over the pipe and waits for its answer.
+struct Lent<'a, R, W> {
+    wire: &'a mut Wire<R, W>,
+    calls: u32,
+}
+
+impl<R: BufRead, W: Write> Host for Lent<'_, R, W> {
+    fn grant(&mut self, grant: &GrantName, arguments: Object) -> Result<Value, String> {
+        self.calls = self.calls.saturating_add(1);
+        let asked = Answer::Grant { n: self.calls, grant: grant.clone(), arguments };
+        let answer = self.wire.tell(&asked).and_then(|()| self.wire.hear());
+        match answer {
+            Ok(Some(Ask::Granted { n, result })) if n == self.calls => result,
+            // With the parent gone the kernel ends this process; nothing that is thrown here is seen by anybody.
+            _ => Err(format!("{grant}: the host has gone")),
+        }
+    }
+}
