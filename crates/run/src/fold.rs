@@ -316,7 +316,7 @@ impl State {
                 let document = call.tool.as_ref().is_some_and(|tool| tool.spec.document);
                 if document && !call.grants.iter().any(GrantCall::had_effect) {
                     // It has touched nothing: it is run again, on the document as it was before.
-                    call.grants.clear();
+                    grants::leave(call);
                     continue;
                 }
                 let once = call.tool.as_ref().is_none_or(|tool| tool.spec.effect == Effect::Once);

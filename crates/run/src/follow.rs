@@ -132,7 +132,7 @@ fn close(
             };
             let executing = batch.calls.iter().any(|call| call.stage == Stage::Executing);
             if executing && matches!(outcome, Outcome::Superseded | Outcome::Expired | Outcome::HookFailed) {
-                return None;
+                return grants::follow(batch);
             }
             Some(EventKind::Answered { call: call.id.clone(), end: closing(call, outcome), duration_ms: 0 })
         }

@@ -113,6 +113,15 @@ pub(crate) fn cut_short(call: &CallState) -> Option<CallEnd> {
     call.grants.iter().any(|it| it.stage == GrantStage::Executing && it.had_effect()).then(|| lost(call))
 }
 
+/// Ends what the process that died was in the middle of, so that the next grant has a name of its own.
+pub(crate) fn leave(call: &mut CallState) {
+    for grant in call.grants.iter_mut().filter(|it| it.end().is_none()) {
+        let began = grant.stage == GrantStage::Executing;
+        let status = if began { CallStatus::OutcomeUnknown } else { CallStatus::NotRun };
+        grant.stage = GrantStage::Ended(classify::synthetic(status));
+    }
+}
+
 /// A call whose outcome is unknown, with the grants that ran or may have: their effects stand.
 pub(crate) fn lost(call: &CallState) -> CallEnd {
     let mut end = classify::synthetic(CallStatus::OutcomeUnknown);

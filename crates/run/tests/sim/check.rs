@@ -123,6 +123,9 @@ impl Ledger {
         let closing = matches!(
             what,
             EventKind::Answered { .. }
+                | EventKind::GrantAsked { .. }
+                | EventKind::GrantDecided { .. }
+                | EventKind::GrantStarted { .. }
                 | EventKind::GrantAnswered { .. }
                 | EventKind::TripEnded { .. }
                 | EventKind::Ended { .. }
@@ -346,7 +349,6 @@ impl Ledger {
     fn recovered(&mut self, plan: &Plan) {
         for call in self.calls.values_mut().filter(|it| it.started && it.ends == 0) {
             if call.tool.as_ref().is_some_and(|it| it.document) && !call.touched {
-                call.grants.clear();
                 continue;
             }
             let once = call.tool.as_ref().is_none_or(|it| it.effect == ToolEffect::Once);

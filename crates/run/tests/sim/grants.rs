@@ -73,9 +73,8 @@ pub fn check(plan: &Arc<Plan>, log: &[Event]) -> Vec<String> {
                 }
             }
             EventKind::Recovered => open.retain(|_, told| {
-                let effects = told.iter().any(|it| it.started && it.effects);
-                told.clear();
-                !effects
+                told.iter_mut().for_each(|it| it.ended = true);
+                !told.iter().any(|it| it.started && it.effects)
             }),
             _ => {}
         }
