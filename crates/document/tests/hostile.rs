@@ -45,7 +45,7 @@ fn cases() -> Vec<Case> {
 fn terms() -> Terms {
     Terms {
         grants: vec![grant("orders", &["customer_id"]), grant("refund", &["order_id", "amount"])],
-        limits: Limits { call_time_max_ms: 300, ..Limits::default() },
+        limits: Limits { call_time_max_ms: 120, ..Limits::default() },
         added_tools: AddedTools::On,
         ..Terms::default()
     }
