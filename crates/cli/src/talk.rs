@@ -94,7 +94,9 @@ impl Talk {
     /// The person left.
     pub(crate) async fn answer(&mut self, run: &RunId, answers: Vec<HoldAnswer>) -> Result<Exit, Over> {
         match self.resume(run, answers).await? {
-            Answered::Now(result) | Answered::Otherwise(result, _) => self.settle(result).await,
+            Answered::Now(result) => self.settle(result).await,
+            // How the run stands is shown; that the answer was refused is what it came to.
+            Answered::Otherwise(result, exit) => self.settle(result).await.map(|_| exit),
             Answered::Not(exit) => Ok(exit),
         }
     }

@@ -197,3 +197,23 @@ fn a_report_names_tools_grants_and_oddities() {
     assert!(report.warnings.iter().any(|warning| warning == "the tool `a` has no description"));
     assert!(!report.adds_tools);
 }
+
+/// Written once, with `GESTA_WRITE_FIXTURES` set, by the first version.
+#[test]
+fn an_image_of_the_first_version_is_read_for_ever() {
+    let base = include_str!("../fixtures/image-v1.stof");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/image-v1.bin");
+    if std::env::var_os("GESTA_WRITE_FIXTURES").is_some() {
+        let mut document = document(base, &on());
+        let data = call(&mut *document, "visit", json!({"note": "first"})).unwrap().data;
+        document.add_tool("#[tool('Counts notes')] fn count() -> int { root.notes.len() }").unwrap();
+        let record = Record { base: base.to_owned(), added: document.added().to_vec(), data, data_base: None };
+        std::fs::write(path, Image::of(&record).encode(&[b"key of the fixture"]).unwrap()).unwrap();
+    }
+    let image = Image::decode(&std::fs::read(path).unwrap(), &[b"key of the fixture"]).unwrap();
+    assert_eq!(image.base, base_hash(base));
+    let mut document = open(&image.record(base), &on()).unwrap();
+    let expected = json!([1, [{"seen": [1, 2], "text": "first"}], "90s", "Linz", 3]);
+    assert_eq!(told(&mut *document), expected);
+    assert_eq!(call(&mut *document, "count", json!({})).unwrap().result, json!(1));
+}

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use clap::Args;
-use gesta_run::{ConversationId, Part, RunResult, Source};
+use gesta_run::{ConversationId, Outcome, Part, RunResult, Source};
 use gesta_runtime::{Ask, FolderAgent};
 
 use super::{Globals, wait_for};
@@ -239,7 +239,9 @@ impl Screens {
         if self.quiet {
             return;
         }
-        for hold in &result.deferred {
+        // Whether what waits was written down is not known where the store failed.
+        let waiting = result.deferred.iter().filter(|_| result.outcome != Some(Outcome::StoreFailed));
+        for hold in waiting {
             for line in holds::lines_of(hold) {
                 self.notes.line(Look::Warn, &format!("  {line}"));
             }

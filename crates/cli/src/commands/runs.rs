@@ -70,7 +70,7 @@ impl Runs {
                     screen.json(&line);
                 }
             } else {
-                table(&mut screen, &runs, &waiting);
+                table(&mut screen, &runs, &waiting, &place.flag);
             }
             place.close().await;
             Ok(Exit::Done)
@@ -78,12 +78,12 @@ impl Runs {
     }
 }
 
-fn table(screen: &mut Screen, runs: &[RunHead], waiting: &BTreeMap<RunId, Vec<Hold>>) {
+fn table(screen: &mut Screen, runs: &[RunHead], waiting: &BTreeMap<RunId, Vec<Hold>>, flag: &str) {
     if runs.is_empty() {
         return screen.line(Look::Faint, "no runs; begin one with `gesta chat FOLDER`");
     }
     let now = Timestamp(jiff::Timestamp::now().as_millisecond());
-    let rows: Vec<[String; 6]> = runs.iter().map(|head| row(head, waiting.get(&head.run), now)).collect();
+    let rows: Vec<[String; 6]> = runs.iter().map(|head| row(head, waiting.get(&head.run), now, flag)).collect();
     let heading = ["RUN", "AGENT", "STATUS", "OUTCOME", "AGE", "WAITS FOR"].map(str::to_owned);
     let mut widths = [0; 6];
     for row in rows.iter().chain([&heading]) {
@@ -103,7 +103,7 @@ fn table(screen: &mut Screen, runs: &[RunHead], waiting: &BTreeMap<RunId, Vec<Ho
     }
 }
 
-fn row(head: &RunHead, holds: Option<&Vec<Hold>>, now: Timestamp) -> [String; 6] {
+fn row(head: &RunHead, holds: Option<&Vec<Hold>>, now: Timestamp, flag: &str) -> [String; 6] {
     let status = match head.status {
         Status::Open => "open",
         Status::Parked => "parked",
@@ -112,7 +112,7 @@ fn row(head: &RunHead, holds: Option<&Vec<Hold>>, now: Timestamp) -> [String; 6]
     let outcome = head.outcome.map_or("-", gesta_run::Outcome::as_str);
     let mut waits: Vec<String> = holds.into_iter().flatten().map(|hold| waits_for(hold, now)).collect();
     if head.status == Status::Open && head.held_by.as_ref().is_none_or(|holder| holder.until < now) {
-        waits.push(format!("somebody to go on: gesta resume {}", quoted(short(head.run.as_str()))));
+        waits.push(format!("somebody to go on: gesta resume {}{flag}", quoted(short(head.run.as_str()))));
     }
     [
         short(head.run.as_str()).to_owned(),

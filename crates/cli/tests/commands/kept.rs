@@ -87,6 +87,51 @@ fn runs_of_other_shapes_are_scenes_that_hold_too() {
     assert_eq!(all_hold(&home, "a"), 3);
 }
 
+#[test]
+fn runs_that_ended_in_every_other_way_are_scenes_that_hold() {
+    let home = Home::new();
+    let tools = "[[tools]]\nname = \"t\"\nanswers = [{ result = { ok = false, reason = \"no\" } }]\n\
+                 [[tools]]\nname = \"held\"\nanswers = [{ result = 1 }]\n\
+                 [[decisions]]\ntool = \"held\"\naction = \"defer\"\n";
+    let head =
+        "name = \"a\"\nhold_ttl = \"1ms\"\non_tool_refusal = \"retry_once_with_hint\"\n[limits]\ntrips_max = 2\n";
+    home.write("a/agent.toml", &format!("{head}{tools}"));
+    let script = "user matches \"fail\":\nmodel: fails overloaded, for good: busy\n\n\
+                  user matches \"cut\":\nmodel: cut off: It is\n\n\
+                  user matches \"loop\":\nmodel: calls - t {}\n\n\
+                  user matches \"odd\":\nmodel: calls x t {not json\nand: calls x gone {}\nand: thinks: Hm.\nmodel: Yes.\n\n\
+                  user matches \"hold\":\nmodel: calls h held {}\nmodel: Later.\n\notherwise:\nmodel: Hi.\n";
+    home.write("a/model.script", script);
+    for (text, code) in [("hello", 0), ("fail", 4), ("cut", 1), ("loop", 1), ("odd", 0), ("hold", 3)] {
+        home.gesta(&["run", "a", text]).ended(code);
+    }
+    home.gesta(&["resume", "last", "--approve", "h"]).ended(1).has(&["has expired"]);
+    home.gesta(&["run", "a", "hold"]).ended(3);
+    home.gesta(&["run", "a", "loop"]).ended(1);
+    home.gesta(&["resume", "last", "--trips", "4"]).ended(1);
+    home.gesta(&["run", "a", "fail"]).ended(4);
+    home.gesta(&["resume", "last"]).ended(4);
+    assert_eq!(all_hold(&home, "a"), 9);
+}
+
+#[test]
+fn the_guide_to_a_first_agent_does_what_it_says() {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guides/first-agent.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let home = Home::new();
+    for name in ["visits/prompt.md", "visits/agent.toml", "visits/model.script"] {
+        let (_, behind) = page.split_once(&format!("`{name}`")).unwrap();
+        let block = behind.split("```").nth(1).unwrap();
+        home.write(name, block.split_once('\n').unwrap().1);
+    }
+    home.gesta(&["check", "visits"]).ended(0);
+    home.gesta_with(&["chat", "visits"], "Move my visit to Friday\n").ended(0).has(&["prompts the model"]);
+    assert!(page.contains("`gesta show last --scene`") && page.contains("`visits/scenes/friday.scene`"));
+    let scene = home.gesta(&["show", "last", "--scene"]).ended(0).out;
+    home.write("visits/scenes/friday.scene", &scene);
+    home.gesta(&["test", "visits"]).ended(0).has(&["1 of 1 scenes hold"]);
+}
+
 #[cfg(unix)]
 #[test]
 fn a_run_that_was_taken_up_after_a_crash_is_a_scene_that_holds() {

@@ -76,6 +76,48 @@ fn the_doctor_never_sends_anybody_to_itself() {
     }
 }
 
+/// Runs the binary in a shell that lets no file grow beyond so many blocks, as a full disk would.
+#[cfg(target_os = "linux")]
+fn limited(home: &Home, blocks: u32, words: &[&str]) -> Said {
+    let script = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$0\" \"$@\"");
+    let gesta = home.command(words);
+    let mut shell = std::process::Command::new("sh");
+    shell.args(["-c", &script]).arg(gesta.get_program()).args(gesta.get_args());
+    for (name, value) in gesta.get_envs() {
+        match value {
+            Some(value) => shell.env(name, value),
+            None => shell.env_remove(name),
+        };
+    }
+    shell.current_dir(home.path("")).output().unwrap().into()
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_store_that_fails_in_the_middle_is_told_in_our_words_and_the_run_goes_on_later() {
+    let mut failed = 0;
+    for blocks in [8, 50, 70, 90, 110, 130] {
+        let home = Home::new();
+        home.gesta(&["run", &example("desk"), "Hello"]).ended(0);
+        let said = limited(&home, blocks, &["run", &example("desk"), REFUND]);
+        assert!(!said.err.contains("gesta_runtime") && !said.err.contains("ERROR"), "{said:?}");
+        if said.code != Some(5) {
+            continue;
+        }
+        failed += 1;
+        assert!(!said.err.contains("--approve"), "nobody is to answer what may not be there: {said:?}");
+        if said.err.contains("store_failed, ") {
+            let said = said.has(&["ends: store_failed: ", "help: go on from here with `gesta resume "]);
+            assert!(!said.err.contains("parked"), "{said:?}");
+            home.gesta(&["resume", "last"]).ended(3).has(&["--approve r1"]);
+        } else {
+            said.has(&["error: ", "help: "]);
+        }
+        home.gesta(&["runs"]).ended(0).has(&["completed"]);
+    }
+    assert!(failed > 1, "{failed}");
+}
+
 /// Runs the binary with a standard output that takes nothing.
 #[cfg(target_os = "linux")]
 fn unwritten(home: &Home, words: &[&str]) -> Said {

@@ -100,7 +100,9 @@ pub(crate) fn of_io(path: &Path, cause: &io::Error) -> StoreError {
     match cause.kind() {
         io::ErrorKind::PermissionDenied => StoreError::NoPermission { path },
         io::ErrorKind::ReadOnlyFilesystem => StoreError::ReadOnly { path },
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => StoreError::DiskFull { path },
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
+            StoreError::DiskFull { path }
+        }
         io::ErrorKind::NotADirectory | io::ErrorKind::AlreadyExists | io::ErrorKind::NotFound => {
             StoreError::Folder { path, reason: cause.to_string() }
         }
