@@ -84,8 +84,9 @@ impl Teller {
             EventKind::Answered { call, end, duration_ms } => self.answered(call, end, *duration_ms),
             EventKind::GrantAsked { call, n, grant, arguments } => {
                 let asks = self.name(call).to_owned();
-                self.calls.insert(grant_id(call, *n), grant.clone());
-                vec![detail(format!("{asks} asks for {grant} {} ({call}/{n})", Value::Object(arguments.clone())))]
+                let word = format!("{}/{n}", self.word(call));
+                self.calls.insert(grant_id(call, *n), (grant.clone(), word.clone()));
+                vec![detail(format!("{asks} asks for {grant} {} ({word})", Value::Object(arguments.clone())))]
             }
             EventKind::GrantDecided { call, n, ruling } => self.decided(&grant_id(call, *n), ruling),
             EventKind::GrantStarted { .. } => Vec::new(),
