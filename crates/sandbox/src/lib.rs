@@ -20,7 +20,7 @@ mod worker;
 pub use failure::{Cause, Failure, StartError};
 pub use grants::{GrantCall, GrantFuture, GrantOutcome, Grants, NoGrants};
 pub use inside::{Open, WORKER_ARGUMENT, worker_main, worker_main_with};
-pub use pool::{Counts, Pool, PoolSettings};
+pub use pool::{Counts, Isolation, Pool, PoolSettings};
 pub use process::WorkerCommand;
 pub use session::{Call, Session};
 pub use walls::{Demand, Usage, Wall, Walls};

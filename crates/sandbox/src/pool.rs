@@ -17,8 +17,8 @@ use state::State;
 /// How many workers there are, and how long each is kept (`spec/documents.md`, 3.4).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PoolSettings {
-    /// How a worker is started.
-    pub command: WorkerCommand,
+    /// Where documents run.
+    pub isolation: Isolation,
     /// What to do where the kernel lacks a wall.
     pub demand: Demand,
     /// Workers that are started ahead and wait for a conversation.
@@ -41,7 +41,7 @@ impl Default for PoolSettings {
     fn default() -> Self {
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         Self {
-            command: WorkerCommand::default(),
+            isolation: Isolation::default(),
             demand: Demand::default(),
             warm: 2,
             workers_max: cores.saturating_mul(4),
@@ -51,6 +51,23 @@ impl Default for PoolSettings {
             idle_max_ms: 60_000,
             grant_time_max_ms: 10_000,
         }
+    }
+}
+
+/// Where documents run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Isolation {
+    /// In processes of their own, started like this.
+    Process(WorkerCommand),
+    /// In threads of this process (`--unsafe-in-process`): for documents whose authors are all trusted, and for systems
+    /// other than Linux. A document that does not stop is left running, one that needs too much memory or nests too
+    /// deeply takes the whole program with it, and what it prints goes to the program's output.
+    None,
+}
+
+impl Default for Isolation {
+    fn default() -> Self {
+        Self::Process(WorkerCommand::default())
     }
 }
 
@@ -188,7 +205,7 @@ impl Shared {
     }
 
     async fn start_one(&self) -> Result<Worker, StartError> {
-        let worker = Worker::start(&self.settings.command).await?;
+        let worker = Worker::start(&self.settings.isolation).await?;
         if self.settings.demand == Demand::Required && !worker.walls.are_whole() {
             return Err(StartError::NotWhole { walls: worker.walls.to_string() });
         }

@@ -5,6 +5,7 @@
 
 use std::ffi::OsString;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -51,16 +52,22 @@ impl WorkerCommand {
     }
 }
 
-/// A process that was started; killed and buried when it is dropped.
+/// A process that was started; killed and buried when it is dropped. Without one for a worker in this process.
 #[derive(Debug)]
 pub(crate) struct Body {
     child: Option<Child>,
 }
 
 impl Body {
-    /// The process itself, for its pipes and its id.
-    pub(crate) fn child(&mut self) -> Option<&mut Child> {
-        self.child.as_mut()
+    /// What cannot be killed: a thread.
+    pub(crate) fn none() -> Self {
+        Self { child: None }
+    }
+
+    /// The pipes to it: for asks, for answers, and for what it prints.
+    pub(crate) fn take_pipes(&mut self) -> Option<(OwnedFd, OwnedFd, OwnedFd)> {
+        let child = self.child.as_mut()?;
+        Some((child.stdin.take()?.into(), child.stdout.take()?.into(), child.stderr.take()?.into()))
     }
 
     /// Kills it if it lives, and tells how it ended.

@@ -25,6 +25,18 @@ pub enum Wall {
     Seccomp,
 }
 
+impl Wall {
+    const ALL: [Self; 7] = [
+        Self::Bare,
+        Self::DiesWithParent,
+        Self::NoPrivileges,
+        Self::NotDumpable,
+        Self::Limits,
+        Self::Landlock,
+        Self::Seccomp,
+    ];
+}
+
 impl fmt::Display for Wall {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -49,6 +61,12 @@ pub struct Walls {
 }
 
 impl Walls {
+    /// No wall at all, for this reason.
+    pub(crate) fn none(why: &str) -> Self {
+        let missing = Wall::ALL.map(|wall| (wall, why.to_owned()));
+        Self { standing: Vec::new(), missing: missing.to_vec() }
+    }
+
     /// Whether every wall stands.
     pub fn are_whole(&self) -> bool {
         self.missing.is_empty()
@@ -57,6 +75,9 @@ impl Walls {
 
 impl fmt::Display for Walls {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let (true, Some((_, why))) = (self.standing.is_empty(), self.missing.first()) {
+            return write!(f, "none: {why}");
+        }
         for (at, wall) in self.standing.iter().enumerate() {
             write!(f, "{}{wall}", if at > 0 { ", " } else { "" })?;
         }

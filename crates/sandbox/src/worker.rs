@@ -1,6 +1,6 @@
 //! A worker as its parent sees it: something to ask, which may answer late, wrongly, or never again.
 
-use std::io;
+use std::io::{self, BufReader};
 use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
@@ -10,15 +10,19 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::unix::pipe;
 use tokio::time::{Instant, timeout, timeout_at};
 
+use crate::inside::{Process, Wire, serve};
 use crate::process::{Body, WorkerCommand};
 use crate::protocol::{Answer, Ask, print};
-use crate::{Cause, StartError, Walls};
+use crate::{Cause, Isolation, Open, StartError, Walls};
 
 /// How long a new worker may take to say that it is there.
 const START_TIME_MAX: Duration = Duration::from_secs(10);
 
 /// Bytes that are read of what a worker prints for one ask before it is ended; far above what is kept.
 const OUTPUT_BYTES_MAX: usize = 1024 * 1024;
+
+/// Bytes of the stack of a worker without a process of its own.
+const STACK_BYTES: usize = 32 * 1024 * 1024;
 
 /// Bytes of the end of that output which are kept to find out what a worker died of.
 const LAST_WORDS_BYTES: usize = 1024;
@@ -54,9 +58,8 @@ pub(crate) struct Worker {
     body: Body,
     asks: pipe::Sender,
     answers: pipe::Receiver,
-    output: pipe::Receiver,
-    /// Whether `output` has not come to its end.
-    audible: bool,
+    /// What it prints; none once that has come to its end.
+    output: Option<pipe::Receiver>,
     heard: Vec<u8>,
     line: Vec<u8>,
     printed: Printed,
@@ -68,11 +71,23 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
-    pub(crate) async fn start(command: &WorkerCommand) -> Result<Self, StartError> {
+    pub(crate) async fn start(isolation: &Isolation) -> Result<Self, StartError> {
+        match isolation {
+            Isolation::Process(command) => Self::start_process(command).await,
+            Isolation::None => Self::start_thread(gesta_document::open),
+        }
+    }
+
+    async fn start_process(command: &WorkerCommand) -> Result<Self, StartError> {
+        if !cfg!(target_os = "linux") {
+            return Err(StartError::NotHere);
+        }
         let program = command.program.display().to_string();
-        let body = command.start().await?;
-        let mut worker =
-            Self::around(body).map_err(|why| StartError::Program { program: program.clone(), why: why.to_string() })?;
+        let mut body = command.start().await?;
+        let pipes = body.take_pipes().ok_or_else(|| io::Error::other("no pipes"));
+        let mut worker = pipes
+            .and_then(|(asks, answers, output)| Self::over(asks, answers, Some(output), body))
+            .map_err(|why| StartError::Program { program: program.clone(), why: why.to_string() })?;
         let why = match timeout(START_TIME_MAX, worker.hear()).await {
             Ok(Ok(Answer::Ready { walls })) => {
                 worker.walls = walls;
@@ -87,18 +102,29 @@ impl Worker {
         Err(StartError::Mute { program, why })
     }
 
-    fn around(mut body: Body) -> io::Result<Self> {
-        let child = body.child().ok_or_else(|| io::Error::other("no process"))?;
-        let (Some(asks), Some(answers), Some(output)) = (child.stdin.take(), child.stdout.take(), child.stderr.take())
-        else {
-            return Err(io::Error::other("no pipes"));
+    /// A worker without any wall: a thread of this process, which nobody can end.
+    fn start_thread(open: Open) -> Result<Self, StartError> {
+        let started = || {
+            let ((heard, asks), (answers, told)) = (io::pipe()?, io::pipe()?);
+            let thread = std::thread::Builder::new().name("gesta-document".to_owned()).stack_size(STACK_BYTES);
+            thread.spawn(move || {
+                // Broken pipes are how the parent says that it has enough.
+                serve(&mut Wire::new(BufReader::new(heard), told), open, &Shared).ok();
+            })?;
+            Self::over(asks.into(), answers.into(), None, Body::none())
         };
+        let failed = |why: io::Error| StartError::Program { program: "a thread".to_owned(), why: why.to_string() };
+        let mut worker = started().map_err(failed)?;
+        worker.walls = Walls::none("documents run in this process");
+        Ok(worker)
+    }
+
+    fn over(asks: OwnedFd, answers: OwnedFd, output: Option<OwnedFd>, body: Body) -> io::Result<Self> {
         Ok(Self {
-            asks: pipe::Sender::from_owned_fd(OwnedFd::from(asks))?,
-            answers: pipe::Receiver::from_owned_fd(OwnedFd::from(answers))?,
-            output: pipe::Receiver::from_owned_fd(OwnedFd::from(output))?,
+            asks: pipe::Sender::from_owned_fd(asks)?,
+            answers: pipe::Receiver::from_owned_fd(answers)?,
+            output: output.map(pipe::Receiver::from_owned_fd).transpose()?,
             body,
-            audible: true,
             heard: Vec::new(),
             line: Vec::new(),
             printed: Printed::default(),
@@ -174,7 +200,7 @@ impl Worker {
                         Err(_) => return Err(Broken::Gone),
                     }
                 }
-                _ = self.output.readable(), if self.audible => self.read_output()?,
+                () = readable(self.output.as_ref()) => self.read_output()?,
             }
         }
     }
@@ -182,12 +208,11 @@ impl Worker {
     /// Reads what it has printed so far, without waiting.
     fn read_output(&mut self) -> Result<(), Broken> {
         let mut chunk = [0; 4_096];
-        while self.audible {
-            match self.output.try_read(&mut chunk) {
-                Ok(0) => self.audible = false,
-                Ok(bytes) => self.printed.add(&chunk[..bytes]),
+        while let Some(output) = &self.output {
+            match output.try_read(&mut chunk) {
+                Ok(bytes) if bytes > 0 => self.printed.add(&chunk[..bytes]),
                 Err(why) if why.kind() == io::ErrorKind::WouldBlock => break,
-                Err(_) => self.audible = false,
+                Ok(_) | Err(_) => self.output = None,
             }
             if self.printed.bytes > OUTPUT_BYTES_MAX {
                 return Err(Broken::Loud);
@@ -217,6 +242,20 @@ impl Worker {
     }
 }
 
+/// Until there is something to read, or the end; for ever where the end has been read.
+async fn readable(output: Option<&pipe::Receiver>) {
+    match output {
+        // An error shows again as it is read.
+        Some(output) => drop(output.readable().await),
+        None => std::future::pending().await,
+    }
+}
+
+/// A process that is not the document's alone says nothing of itself.
+struct Shared;
+
+impl Process for Shared {}
+
 /// Which limit a process met that died by itself.
 fn met(status: Option<ExitStatus>, last_words: &str, limit_ms: u64) -> Cause {
     // Words of the standard library's own ends; a document that prints them deceives only its own author.
@@ -231,7 +270,7 @@ fn met(status: Option<ExitStatus>, last_words: &str, limit_ms: u64) -> Cause {
         Some((Some(SIGXCPU), _)) => Cause::TimedOut { limit_ms },
         Some((Some(signal), _)) => Cause::Crash { how: format!("signal {signal}") },
         Some((None, Some(code))) => Cause::Crash { how: format!("exit code {code}") },
-        _ => Cause::Crash { how: "nobody knows how".to_owned() },
+        _ => Cause::Crash { how: "it ended by itself".to_owned() },
     }
 }
 

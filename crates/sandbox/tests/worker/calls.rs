@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use gesta_document::{Author, CallError, Form, Record};
 use gesta_run::{Timestamp, ToolSpec};
-use gesta_sandbox::{Call, Cause, GrantOutcome, NoGrants, Pool, PoolSettings, StartError, Wall, WorkerCommand};
+use gesta_sandbox::{
+    Call, Cause, Demand, GrantOutcome, Isolation, NoGrants, Pool, PoolSettings, StartError, Wall, WorkerCommand,
+};
 use libtest_mimic::Trial;
 use serde_json::{Value, json};
 
@@ -30,6 +32,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("a_worker_is_replaced_after_its_calls_and_at_its_memory", recycled),
         trial("a_program_that_is_no_worker_is_named", no_worker),
         trial("idle_workers_are_given_back", given_back),
+        trial("without_isolation_a_document_runs_in_this_process", unsafe_in_process),
     ]
 }
 
@@ -227,8 +230,8 @@ async fn recycled() {
 
 async fn no_worker() {
     for (program, says) in [("/nowhere/at/all", "cannot be started"), ("/bin/true", "does not answer as one")] {
-        let command = WorkerCommand { program: program.into(), arguments: Vec::new() };
-        let pool = Pool::new(PoolSettings { command, ..PoolSettings::default() });
+        let isolation = Isolation::Process(WorkerCommand { program: program.into(), arguments: Vec::new() });
+        let pool = Pool::new(PoolSettings { isolation, ..PoolSettings::default() });
         let why = pool.start().await.unwrap_err();
         assert!(why.to_string().contains(says) && why.to_string().contains(program), "{why}");
         let called = call(&mut toy(&pool, "a"), "echo", json!({})).await;
@@ -252,4 +255,23 @@ async fn given_back() {
         assert!(tokio::time::Instant::now() < until, "{:?}", pool.counts());
         tokio::task::yield_now().await;
     }
+}
+
+async fn unsafe_in_process() {
+    let settings = PoolSettings { isolation: Isolation::None, ..PoolSettings::default() };
+    let required = Pool::new(PoolSettings { demand: Demand::Required, ..settings.clone() });
+    assert!(matches!(required.start().await, Err(StartError::NotWhole { .. })));
+    let pool = Pool::new(settings);
+    assert_eq!(pool.start().await.unwrap().to_string(), "none: documents run in this process");
+    let base = "tools: {
+        #[tool('Lists orders')] fn recent(id: str) -> list { await App.orders(id) }
+        #[tool('Runs on')] fn spin() -> int { while (true) {} 1 }
+    }";
+    let record = Record { base: base.to_owned(), ..Record::default() };
+    let mut session = pool.session("a", record, terms());
+    let called = call_with(&mut session, "recent", json!({"id": "7"}), &Shop::default()).await.unwrap();
+    assert_eq!(called.result[1]["id"], "7");
+    let why = call(&mut session, "spin", json!({})).await.unwrap_err();
+    assert!(why.cause.is_timed_out(), "{why}");
+    assert_eq!(session.specs().await.unwrap().len(), 2);
 }
