@@ -11,6 +11,8 @@ use crate::{Document as _, GrantName, OpenError, Record, Terms};
 pub struct Report {
     /// Its tools, as a model is told of them.
     pub tools: Vec<ToolSpec>,
+    /// The grants that each tool calls in its own source, tools without any left out.
+    pub needs: Vec<Needs>,
     /// Grants that it calls and that it was not given; a root of the same name stands in for them in the file alone.
     pub grants_missing: Vec<GrantName>,
     /// Grants that were given and that it never calls by name.
@@ -21,6 +23,15 @@ pub struct Report {
     pub adds_tools: bool,
     /// Bytes of its data as it would be saved.
     pub data_bytes: usize,
+}
+
+/// What a tool needs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Needs {
+    /// The tool.
+    pub tool: String,
+    /// Grants that its source calls by name.
+    pub grants: Vec<GrantName>,
 }
 
 /// Opens a base and says what it holds. Its field values are computed and its `#[init]` functions run, so this belongs
@@ -48,18 +59,30 @@ pub fn check(base: &str, terms: &Terms) -> Result<Report, OpenError> {
             warnings.push(format!("the name `{}` is not legal for every provider ([a-zA-Z0-9_-]{{1,64}})", tool.name));
         }
     }
-    let called: Vec<GrantName> =
-        calls_of_libraries(base).into_iter().map(|(library, name)| GrantName { library, name }).collect();
+    let called = grants_called(base);
     let given = |name: &GrantName| terms.grants.iter().any(|grant| grant.name == *name);
-    let foreign = |name: &&GrantName| !crate::engine::is_engines_library(&name.library);
+    let needs = document.sources().into_iter().map(|(tool, source)| Needs { tool, grants: grants_called(&source) });
     Ok(Report {
-        grants_missing: called.iter().filter(foreign).filter(|name| !given(name)).cloned().collect(),
-        grants_unused: terms.grants.iter().map(|grant| &grant.name).filter(|name| !called.contains(name)).cloned().collect(),
+        needs: needs.filter(|needs| !needs.grants.is_empty()).collect(),
+        grants_missing: called.iter().filter(|name| !given(name)).cloned().collect(),
+        grants_unused: terms
+            .grants
+            .iter()
+            .map(|grant| &grant.name)
+            .filter(|name| !called.contains(name))
+            .cloned()
+            .collect(),
         adds_tools: tools.iter().any(|tool| tool.name == "add_tool"),
         data_bytes: document.save().map_or(0, |data| data.len()),
         tools,
         warnings,
     })
+}
+
+/// The functions outside the engine's libraries that a source calls.
+fn grants_called(source: &str) -> Vec<GrantName> {
+    let calls = calls_of_libraries(source).into_iter().map(|(library, name)| GrantName { library, name });
+    calls.filter(|name| !crate::engine::is_engines_library(&name.library)).collect()
 }
 
 fn is_legal(name: &str) -> bool {

@@ -55,7 +55,9 @@ pub enum ImageError {
     #[error("the image is damaged; take another copy of it, or go on with the base alone")]
     Damaged,
     /// No key fits its signature.
-    #[error("no key signed this image; put the key it was signed with into GESTA_SECRET behind the new one, or import it with --trust")]
+    #[error(
+        "no key signed this image; put the key it was signed with into GESTA_SECRET behind the new one, or import it with --trust"
+    )]
     Signature,
     /// No key to sign with.
     #[error("there is no key to sign with; set GESTA_SECRET")]
@@ -90,11 +92,8 @@ impl Image {
     /// There is no key, or it is larger than [`IMAGE_BYTES_MAX`].
     pub fn encode(&self, keys: &[&[u8]]) -> Result<Vec<u8>, ImageError> {
         let key = keys.first().ok_or(ImageError::NoKey)?;
-        let head = Head {
-            base: self.base.clone(),
-            added: self.added.clone(),
-            data_bytes: self.data.as_ref().map(Vec::len),
-        };
+        let head =
+            Head { base: self.base.clone(), added: self.added.clone(), data_bytes: self.data.as_ref().map(Vec::len) };
         // Strings and numbers alone: writing them cannot fail.
         let head = serde_json::to_string(&head).map_err(|_| ImageError::Damaged)?;
         let mut bytes = format!("{MAGIC}{IMAGE_VERSION}\n{head}\n").into_bytes();

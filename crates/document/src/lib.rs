@@ -21,7 +21,7 @@ mod open;
 #[cfg(test)]
 mod properties;
 
-pub use check::{Report, check};
+pub use check::{Needs, Report, check};
 pub use grant::{GrantName, GrantSpec};
 pub use guidance::{ADD_TOOL_GUIDANCE, examples_of_guidance};
 pub use host::{CallError, Called, Document, Form, Host};

@@ -24,10 +24,64 @@ fn try_for_a_while<S: Strategy>(strategy: S, test: impl Fn(S::Value) -> Result<(
 
 /// Pieces that mean something to the engine's parser, and characters that do not.
 const PIECES: &[&str] = &[
-    "#[tool('t')]", "#[init]", "#[tool(", "'t')]", "fn ", "async ", "t(", ") ", "-> int ", "{ ", " }", "1", " a: ", "root ",
-    "App ", "import './x' as y;", "data@v1 |1,2|", "'", "\"", "`", "${", "\\", "r#\"", "\"#", "//", "/*", "*/", "/**", "///",
-    "\n", "\r\n", "\r", "#", "[", "]", "(", ", ", ";", "new ", "const x = ", "x => ", "=> ", "=", "\u{e9}", "\u{200b}", "\u{e000}",
-    "null", "int", "|", "<", ">", "@", "!", "?", ".", "::", "while (true) {}", "$",
+    "#[tool('t')]",
+    "#[init]",
+    "#[tool(",
+    "'t')]",
+    "fn ",
+    "async ",
+    "t(",
+    ") ",
+    "-> int ",
+    "{ ",
+    " }",
+    "1",
+    " a: ",
+    "root ",
+    "App ",
+    "import './x' as y;",
+    "data@v1 |1,2|",
+    "'",
+    "\"",
+    "`",
+    "${",
+    "\\",
+    "r#\"",
+    "\"#",
+    "//",
+    "/*",
+    "*/",
+    "/**",
+    "///",
+    "\n",
+    "\r\n",
+    "\r",
+    "#",
+    "[",
+    "]",
+    "(",
+    ", ",
+    ";",
+    "new ",
+    "const x = ",
+    "x => ",
+    "=> ",
+    "=",
+    "\u{e9}",
+    "\u{200b}",
+    "\u{e000}",
+    "null",
+    "int",
+    "|",
+    "<",
+    ">",
+    "@",
+    "!",
+    "?",
+    ".",
+    "::",
+    "while (true) {}",
+    "$",
 ];
 
 fn corpus() -> Vec<String> {
@@ -93,8 +147,7 @@ fn json() -> impl Strategy<Value = Value> {
     leaf.prop_recursive(6, 64, 8, |inner| {
         prop_oneof![
             prop::collection::vec(inner.clone(), 0..8).prop_map(Value::from),
-            prop::collection::vec((".{0,6}", inner), 0..8)
-                .prop_map(|pairs| Value::Object(pairs.into_iter().collect())),
+            prop::collection::vec((".{0,6}", inner), 0..8).prop_map(|pairs| Value::Object(pairs.into_iter().collect())),
         ]
     })
 }
@@ -151,7 +204,8 @@ fn damaged(mut bytes: Vec<u8>, changes: &[(u8, prop::sample::Index, u8)]) -> Vec
     bytes
 }
 
-const BASE: &str = "a: 1\nlist: [1, {b: 'x'}]\nbox: { deep: { c: 2.5 } }\n#[type] T: { t: 'y' }\nfn twice(v: int) -> int { v * 2 }
+const BASE: &str =
+    "a: 1\nlist: [1, {b: 'x'}]\nbox: { deep: { c: 2.5 } }\n#[type] T: { t: 'y' }\nfn twice(v: int) -> int { v * 2 }
     tools: { #[tool('t')] fn hello() -> int { self.count() } fn count() -> int { 7 } }";
 
 #[test]

@@ -3,6 +3,8 @@
 use gesta_run::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::Called;
+
 /// What a conversation's document is (`spec/documents.md`, 3.6).
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Record {
@@ -18,6 +20,21 @@ pub struct Record {
     /// since; none says that it has not.
     #[serde(default)]
     pub data_base: Option<String>,
+}
+
+impl Record {
+    /// Takes over what a call left behind. A tool replaces one of its name that was added before; author and time are
+    /// the host's word.
+    pub fn keep(&mut self, called: &Called, author: Option<&Author>, at: Option<Timestamp>) {
+        for tool in &called.added {
+            self.added.retain(|known| known.name != tool.name || known.set_aside.is_some());
+            self.added.push(AddedTool { author: author.cloned(), at, ..tool.clone() });
+        }
+        if let Some(data) = &called.data {
+            self.data = Some(data.clone());
+            self.data_base = None;
+        }
+    }
 }
 
 /// A tool that was added while running.

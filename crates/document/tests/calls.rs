@@ -97,7 +97,10 @@ fn grants_are_called_with_their_arguments_by_name() {
     assert_eq!(told("tell_named", json!({})), (Ok(json!({"first": 1, "second": 2})), 1));
     assert_eq!(told("tell_some", json!({})), (Ok(json!({"first": "only"})), 1));
     let (wrong, asked) = told("tell_wrong", json!({}));
-    assert_eq!((wrong.unwrap_err().lines().next().unwrap(), asked), ("unknown argument 'third' for App.tell(first?, second?)", 0));
+    assert_eq!(
+        (wrong.unwrap_err().lines().next().unwrap(), asked),
+        ("unknown argument 'third' for App.tell(first?, second?)", 0)
+    );
     assert_eq!(told("missing", json!({})), (Err("grant App.nothing is not available".to_owned()), 0));
     assert_eq!(told("missing_library", json!({})), (Err("grant Mail.send is not available".to_owned()), 0));
     assert_eq!(told("caught", json!({})), (Ok(json!("caught failed: \"why\"")), 1));

@@ -10,7 +10,12 @@ use serde_json::json;
 
 #[test]
 fn every_example_is_added_offered_and_runs() {
-    let results = [json!(290.0), json!([{"id": "o_2", "total": 250.0}, {"id": "o_1", "total": 40.0}]), json!({"unknown": 2}), json!("refunded 5 on o_1")];
+    let results = [
+        json!(290.0),
+        json!([{"id": "o_2", "total": 250.0}, {"id": "o_1", "total": 40.0}]),
+        json!({"unknown": 2}),
+        json!("refunded 5 on o_1"),
+    ];
     let given = json!({"above": 30, "order_id": "o_1", "amount": 5.0, "limit": 3});
     let sources: Vec<&str> = examples_of_guidance().collect();
     assert_eq!(sources.len(), results.len());

@@ -89,10 +89,9 @@ fn what_a_call_forgot_is_not_kept_and_what_it_only_read_is_no_change() {
 fn under_a_changed_base_data_stays_new_fields_come_and_tools_that_clash_are_set_aside() {
     let mut record = kept();
     record.data_base = Some(base_hash(BASE));
-    record.base = BASE.replace("count: 1", "count: 1\nfresh: 'fresh'\nother_field: 1").replace(
-        "tools: {",
-        "tools: {\n#[tool('now of the base')] fn extra() -> str { root.fresh }",
-    );
+    record.base = BASE
+        .replace("count: 1", "count: 1\nfresh: 'fresh'\nother_field: 1")
+        .replace("tools: {", "tools: {\n#[tool('now of the base')] fn extra() -> str { root.fresh }");
     let mut document = open(&record, &on()).unwrap();
     assert_eq!(call(&mut *document, "extra", json!({})).unwrap().result, json!("fresh"));
     assert_eq!(call(&mut *document, "other", json!({})).unwrap().result, json!("other"));
@@ -189,10 +188,16 @@ fn a_base_that_does_not_parse_says_where() {
 #[test]
 fn a_report_names_tools_grants_and_oddities() {
     let base = "tools: { #[tool('')] fn a() -> unknown { App.one(); App.two(1); Num.abs(1); hepler() } }";
-    let report = check(base, &Terms { grants: vec![common::grant("one", &[]), common::grant("three", &[])], ..terms() }).unwrap();
+    let report =
+        check(base, &Terms { grants: vec![common::grant("one", &[]), common::grant("three", &[])], ..terms() })
+            .unwrap();
     let names = |grants: &[gesta_document::GrantName]| grants.iter().map(ToString::to_string).collect::<Vec<_>>();
     assert_eq!(names(&report.grants_missing), ["App.two"]);
     assert_eq!(names(&report.grants_unused), ["App.three"]);
+    assert_eq!(
+        (report.needs[0].tool.as_str(), names(&report.needs[0].grants)),
+        ("a", vec!["App.one".to_owned(), "App.two".to_owned()])
+    );
     assert!(report.warnings.iter().any(|warning| warning.contains("hepler")), "{:?}", report.warnings);
     assert!(report.warnings.iter().any(|warning| warning == "the tool `a` has no description"));
     assert!(!report.adds_tools);

@@ -108,7 +108,8 @@ fn what_would_change_what_can_act_is_refused_or_undone() {
 
 #[test]
 fn a_call_may_make_objects_parse_plain_values_and_use_functions_of_its_own() {
-    let body = "const n = new { x: 1 }; parse('{ a: [1, {b: -2.5}], c: \"x\" }', n); parse('{\"d\": [true]}', n, 'json');
+    let body =
+        "const n = new { x: 1 }; parse('{ a: [1, {b: -2.5}], c: \"x\" }', n); parse('{\"d\": [true]}', n, 'json');
         parse('fn twice(v: int) -> int { v * 2 }', n); const total = n.twice(n.a[0] + n.x);
         const result = [total, n.a[1].b, n.d[0], root.handler(1), [3, 1]]; drop(n); result";
     let mut document = attacked(&format!("#[tool('t')] fn attack() -> unknown {{ {body} }}"));

@@ -11,7 +11,10 @@ use serde_json::json;
 /// From `tools: {` to the end of `main`.
 fn seed() -> Option<String> {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/seeds");
-    let entry = std::fs::read_dir(folder).ok()?.flatten().find(|entry| entry.file_name().to_string_lossy().starts_with("002"))?;
+    let entry = std::fs::read_dir(folder)
+        .ok()?
+        .flatten()
+        .find(|entry| entry.file_name().to_string_lossy().starts_with("002"))?;
     let text = std::fs::read_to_string(entry.path()).ok()?;
     let from = text.find("tools: {")?;
     let main = from + text[from..].find("fn main()")?;

@@ -5,7 +5,7 @@
 
 use std::time::{Duration, Instant};
 
-use gesta_document::{AddedTools, Document, GrantName, GrantSpec, Host, Record, Terms};
+use gesta_document::{AddedTools, GrantName, GrantSpec, Host, Record, Terms};
 use gesta_run::json::Object;
 use gesta_sandbox::{Call, GrantFuture, Grants, Pool, PoolSettings, Session};
 use serde_json::{Value, json};

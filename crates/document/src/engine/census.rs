@@ -45,7 +45,9 @@ impl Census {
                 for node in &nodes {
                     census.holders.insert(node.clone(), path(graph, node));
                 }
-                census.functions.insert(id.clone(), Known { name: data.name.clone(), nodes, function: function.clone() });
+                census
+                    .functions
+                    .insert(id.clone(), Known { name: data.name.clone(), nodes, function: function.clone() });
             } else if let Some(prototype) = data.get::<Prototype>() {
                 for node in &data.nodes {
                     census.prototypes.insert(node.clone(), prototype.node.clone());
@@ -102,9 +104,10 @@ impl Census {
                 }
             }
         }
-        let replaced = self.functions.iter().filter(|(id, known)| {
-            !graph.data.contains_key(*id) && is_allowed(known.name.as_str(), &known.nodes)
-        });
+        let replaced = self
+            .functions
+            .iter()
+            .filter(|(id, known)| !graph.data.contains_key(*id) && is_allowed(known.name.as_str(), &known.nodes));
         if found + replaced.count() < self.functions.len() {
             let gone = self.functions.iter().find(|(id, _)| !graph.data.contains_key(*id));
             let name = gone.map(|(_, known)| known.name.to_string()).unwrap_or_default();
@@ -176,9 +179,10 @@ impl Known {
             && Arc::ptr_eq(&self.function.params, &function.params)
             && self.has_instructions_of(function)
             && self.function.attributes.len() == function.attributes.len()
-            && function.attributes.iter().all(|(key, value)| {
-                self.function.attributes.get(key).is_some_and(|known| same_attribute(known, value))
-            })
+            && function
+                .attributes
+                .iter()
+                .all(|(key, value)| self.function.attributes.get(key).is_some_and(|known| same_attribute(known, value)))
     }
 }
 

@@ -72,4 +72,3 @@ fn civil(days: i64) -> (i64, i64, i64) {
     let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
     (year_of_era + era * 400 + i64::from(month <= 2), month, day)
 }
-

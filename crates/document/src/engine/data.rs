@@ -4,7 +4,9 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use stof::imbl::{OrdMap, OrdSet, Vector};
-use stof::model::{BstfFormat, Data, DataRef, Field, Format as _, Graph, NOEXPORT_FIELD_ATTR, Node, NodeRef, Prototype};
+use stof::model::{
+    BstfFormat, Data, DataRef, Field, Format as _, Graph, NOEXPORT_FIELD_ATTR, Node, NodeRef, Prototype,
+};
 use stof::runtime::{Val, ValRef};
 
 use super::census::functions_in;
@@ -247,7 +249,8 @@ impl Merge<'_> {
             }
             let Some(node) = self.image.nodes.get(&theirs) else { continue };
             for child in &node.children {
-                let Some(node) = self.image.nodes.get(child).filter(|node| node.parent.as_ref() == Some(&theirs)) else {
+                let Some(node) = self.image.nodes.get(child).filter(|node| node.parent.as_ref() == Some(&theirs))
+                else {
                     continue;
                 };
                 let found = self.child_named(&own, node);
@@ -273,7 +276,8 @@ impl Merge<'_> {
 
     /// Takes the values of the image's fields.
     fn fields(&mut self) {
-        let pairs: Vec<(NodeRef, NodeRef)> = self.objects.iter().map(|(theirs, own)| (theirs.clone(), own.clone())).collect();
+        let pairs: Vec<(NodeRef, NodeRef)> =
+            self.objects.iter().map(|(theirs, own)| (theirs.clone(), own.clone())).collect();
         for (theirs, own) in pairs {
             let Some(node) = self.image.nodes.get(&theirs) else { continue };
             for (name, id) in &node.data {
@@ -351,7 +355,8 @@ impl Merge<'_> {
         for (theirs, own) in &self.objects {
             let (Some(theirs), Some(own)) = (self.image.nodes.get(theirs), self.graph.nodes.get(own)) else { continue };
             for (name, id) in &own.data {
-                let Some(field) = self.graph.get_stof_data::<Field>(id).filter(|_| !theirs.data.contains_key(name)) else {
+                let Some(field) = self.graph.get_stof_data::<Field>(id).filter(|_| !theirs.data.contains_key(name))
+                else {
                     continue;
                 };
                 let value = field.value.val.read_recursive();

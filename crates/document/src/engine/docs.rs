@@ -69,7 +69,8 @@ mod tests {
 
     #[test]
     fn a_line_that_begins_with_a_parameter_describes_it() {
-        let source = "/// Refunds an order.\n/// order_id: which one,\n///   as the list has it\n#[tool('x')]\nfn f() {}\n";
+        let source =
+            "/// Refunds an order.\n/// order_id: which one,\n///   as the list has it\n#[tool('x')]\nfn f() {}\n";
         let found = of_parameters(source, 5, &["order_id", "amount"]);
         assert_eq!(found, [("order_id".to_owned(), "which one, as the list has it".to_owned())]);
         let source = "/**\n * @param amount - in dollars\n */\n#[tool('x')]\nfn f() {}\n";

@@ -30,8 +30,13 @@ pub(crate) fn check(grants: &[GrantSpec]) -> Result<(), OpenError> {
                 return wrong(format!("`{word}` of the grant {} is no name; use letters, digits and `_`", grant.name));
             }
         }
-        if libraries::is_engines(&grant.name.library) || matches!(grant.name.library.as_str(), "root" | "self" | "super") {
-            return wrong(format!("`{}` belongs to the engine; give the grant {} another library", grant.name.library, grant.name));
+        if libraries::is_engines(&grant.name.library)
+            || matches!(grant.name.library.as_str(), "root" | "self" | "super")
+        {
+            return wrong(format!(
+                "`{}` belongs to the engine; give the grant {} another library",
+                grant.name.library, grant.name
+            ));
         }
         if seen.insert(grant.name.clone(), ()).is_some() {
             return wrong(format!("the grant {} is given twice", grant.name));
@@ -105,7 +110,10 @@ fn ask(
         return Err(thrown(format!("{} cannot be called while the document is loaded", grant.name)));
     };
     if running.grants >= limits.grants_max {
-        return Err(thrown(format!("a call may use grants {} times; {} is one too many", limits.grants_max, grant.name)));
+        return Err(thrown(format!(
+            "a call may use grants {} times; {} is one too many",
+            limits.grants_max, grant.name
+        )));
     }
     running.grants += 1;
     running.asked.insert(env.pid.clone(), Asked { grant: grant.name.clone(), arguments: named });
@@ -123,9 +131,8 @@ fn answer(env: &mut ProcEnv, _graph: &mut Graph, shared: &Shared) -> Result<Inst
     let answer = state.call.as_mut().and_then(|call| call.answers.remove(&env.pid));
     drop(state);
     let value = match answer {
-        Some(Ok(value)) => {
-            from_json(&value, bounds).map_err(|error| thrown(format!("what the grant answered is not usable: {error}")))?
-        }
+        Some(Ok(value)) => from_json(&value, bounds)
+            .map_err(|error| thrown(format!("what the grant answered is not usable: {error}")))?,
         Some(Err(message)) => return Err(thrown(message)),
         None => return Err(thrown("the grant has not been answered")),
     };

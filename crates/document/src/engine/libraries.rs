@@ -79,9 +79,7 @@ fn reduced() -> Graph {
 /// Whether the engine has a library of this name of its own.
 pub(crate) fn is_engines(library: &str) -> bool {
     static NAMES: OnceLock<std::collections::BTreeSet<String>> = OnceLock::new();
-    NAMES
-        .get_or_init(|| Graph::default().libfuncs.keys().map(|name| name.to_string()).collect())
-        .contains(library)
+    NAMES.get_or_init(|| Graph::default().libfuncs.keys().map(|name| name.to_string()).collect()).contains(library)
 }
 
 /// Installs what the host puts in place of the engine's own.
@@ -181,12 +179,7 @@ fn json(graph: &mut Graph, shared: &Shared, source: &str, target: &NodeRef) -> R
 }
 
 /// Parses Stof: a tool where it is to join the document, plain values and functions where it is not.
-fn stof_source(
-    graph: &mut Graph,
-    shared: &Shared,
-    source: &str,
-    target: &NodeRef,
-) -> Result<(), stof::runtime::Error> {
+fn stof_source(graph: &mut Graph, shared: &Shared, source: &str, target: &NodeRef) -> Result<(), stof::runtime::Error> {
     let (limits, live) = {
         let state = shared.lock();
         (state.limits.clone(), state.live.contains(target))
@@ -234,7 +227,12 @@ pub(crate) fn add_tool(
 }
 
 /// Has the engine parse a source that passed the guard, and sees that it made one tool of this name.
-pub(crate) fn parse_tool(graph: &mut Graph, source: &str, target: &NodeRef, name: &str) -> Result<Vec<String>, Refused> {
+pub(crate) fn parse_tool(
+    graph: &mut Graph,
+    source: &str,
+    target: &NodeRef,
+    name: &str,
+) -> Result<Vec<String>, Refused> {
     let before = target.node(graph).map(|node| node.data.clone()).unwrap_or_default();
     let nodes = graph.nodes.len();
     let roots = graph.roots.clone();
@@ -266,4 +264,32 @@ fn framed(source: &str, refused: Refused) -> Refused {
 
 fn with_frame(source: &str, refused: &Refused) -> String {
     framed(source, refused.clone()).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    /// A new version of the engine shows here what it brings; nothing gets in unseen.
+    #[test]
+    fn the_engine_offers_these_functions_and_no_others() {
+        let graph = super::graph();
+        let mut lines: Vec<String> = graph
+            .libfuncs
+            .iter()
+            .map(|(library, functions)| {
+                let mut names: Vec<&str> = functions.keys().map(String::as_str).collect();
+                names.sort_unstable();
+                format!("{library}: {}", names.join(" "))
+            })
+            .collect();
+        lines.sort();
+        let mut formats: Vec<String> = graph.available_formats().into_iter().collect();
+        formats.sort();
+        lines.push(format!("formats: {}", formats.join(" ")));
+        let found = lines.join("\n") + "\n";
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/engine-libraries.txt");
+        if std::env::var_os("GESTA_WRITE_FIXTURES").is_some() {
+            std::fs::write(path, &found).unwrap();
+        }
+        assert_eq!(std::fs::read_to_string(path).unwrap(), found);
+    }
 }

@@ -136,4 +136,3 @@ fn add_tools(graph: &mut Graph, record: &Record, shared: &Shared) -> Vec<AddedTo
 
 /// How the reason begins where it was found on opening; it is looked at again on the next one.
 const SET_ASIDE: &str = "set aside";
-

@@ -1,4 +1,5 @@
 //! The Stof engine behind [`Document`]. Nothing outside this module knows its types.
+#![expect(clippy::result_large_err, reason = "the engine's own error, in the signatures that it asks for")]
 
 mod census;
 mod clock;
@@ -11,6 +12,7 @@ mod grants;
 mod libraries;
 mod load;
 mod native;
+mod objects;
 mod parse;
 mod schema;
 mod shared;
@@ -99,7 +101,7 @@ impl Engine {
             limits: &self.terms.limits,
         };
         // The engine panics on some arguments. What it leaves is thrown away by the next load.
-        let ended = panic::catch_unwind(AssertUnwindSafe(|| run.to_end(process)));
+        let ended = panic::catch_unwind(AssertUnwindSafe(|| run.finish(process)));
         match ended {
             Ok(ended) => ended.map(|value| (value, clock)),
             Err(cause) => Err(CallError::Thrown { message: errors::of_panic(cause.as_ref()) }),
@@ -157,6 +159,16 @@ impl Engine {
         self.shared.lock().live = self.loaded.census.nodes.clone();
     }
 
+    /// The source of each tool, by name.
+    pub(crate) fn sources(&self) -> Vec<(String, String)> {
+        let graph = &self.loaded.graph;
+        let source = |tool: tools::Tool| {
+            let function = graph.get_stof_data::<Func>(&tool.function)?;
+            Some((tool.name, function.source.as_ref()?.to_string()))
+        };
+        tools::all(graph).into_iter().filter_map(source).collect()
+    }
+
     /// What the parser found odd in the base.
     pub(crate) fn warnings(&self) -> &[String] {
         &self.loaded.warnings
@@ -167,19 +179,20 @@ impl Engine {
     }
 
     /// The process that a call of a tool begins with.
-    fn begin(&self, tool: &str, arguments: &Object) -> Result<Process, CallError> {
-        let graph = &self.loaded.graph;
+    fn begin(&mut self, tool: &str, arguments: &Object) -> Result<Process, CallError> {
+        let bounds = self.bounds();
         let unknown = || CallError::UnknownTool { name: tool.to_owned() };
         let value = |error| CallError::Limit { message: format!("the arguments cannot be taken: {error}") };
         if tool == ADD_TOOL && self.loaded.own_add_tool && !self.shared.lock().may_add {
             return Err(unknown());
         }
+        let graph = &mut self.loaded.graph;
         if let Some(call_tool) = tools::of_root(graph, CALL_TOOL) {
-            let arguments = tools::for_call_tool(tool, arguments, self.bounds()).map_err(value)?;
+            let arguments = tools::for_call_tool(tool, arguments, bounds).map_err(value)?;
             return Ok(tools::call_in_order(&call_tool, arguments));
         }
         let found = tools::all(graph).into_iter().find(|found| found.name == tool).ok_or_else(unknown)?;
-        tools::call_by_name(graph, &found.function, arguments, self.bounds()).map_err(value)
+        tools::call_by_name(graph, &found.function, arguments, bounds).map_err(value)
     }
 
     /// The built-in `add_tool`, called by the model.
@@ -188,7 +201,8 @@ impl Engine {
             return Err(CallError::Thrown { message: "add_tool takes `source`, the text of one function".to_owned() });
         };
         let clock = Clock::start(self.terms.limits.call_time_max_ms);
-        let added = Document::add_tool(self, source).map_err(|refused| CallError::Thrown { message: refused.to_string() })?;
+        let added =
+            Document::add_tool(self, source).map_err(|refused| CallError::Thrown { message: refused.to_string() })?;
         let notes = std::mem::take(&mut self.shared.lock().warnings);
         let notes: String = notes.iter().map(|note| format!("\nnote: {note}")).collect();
         Ok(Called {
@@ -208,8 +222,9 @@ impl Engine {
         // Describing changes nothing; where it did, what it did is dropped by loading again.
         let unchanged = call.added.is_empty() && self.settle_nothing();
         self.stale = !unchanged;
-        tools::read_specs(&given)
-            .map_err(|message| CallError::Thrown { message: format!("the document's tool_specs is not usable: {message}") })
+        tools::read_specs(&given).map_err(|message| CallError::Thrown {
+            message: format!("the document's tool_specs is not usable: {message}"),
+        })
     }
 
     /// Whether the document is what it was.

@@ -17,14 +17,7 @@ pub(crate) type Body =
 
 /// Installs a function of ours. The engine asks a function for its instructions before the arguments are evaluated, so
 /// it is two: one that the document calls, and one, in a library no source can name, that runs behind the arguments.
-pub(crate) fn install(
-    graph: &mut Graph,
-    library: &str,
-    name: &str,
-    params: Params,
-    any_number: bool,
-    body: Arc<Body>,
-) {
+pub(crate) fn install(graph: &mut Graph, library: &str, name: &str, params: Params, any_number: bool, body: Arc<Body>) {
     let inner_library = format!("{library} of the host");
     let search: ArcStr = format!("{inner_library}::{name}").into();
     let inner = move |_: bool, _: usize, env: &mut ProcEnv, graph: &mut Graph| {

@@ -39,7 +39,7 @@ struct Processes {
 
 impl Run<'_> {
     /// Runs a process, and all that it begins, to the end.
-    pub(crate) fn to_end(&mut self, mut process: Process) -> Result<Val, CallError> {
+    pub(crate) fn finish(&mut self, mut process: Process) -> Result<Val, CallError> {
         let main = process.env.pid.clone();
         self.prepare(&mut process);
         let mut processes = Processes { count: 1, ..Processes::default() };

@@ -11,10 +11,10 @@ use stof::runtime::instruction::Instruction;
 use stof::runtime::instructions::Base;
 use stof::runtime::instructions::call::{FuncCall, NamedArg};
 use stof::runtime::proc::Process;
-use stof::runtime::{Val, Variable};
+use stof::runtime::{Type, Val, Variable};
 
 use super::values::{Bounds, ValueError, from_json};
-use super::{docs, schema};
+use super::{docs, objects, schema};
 use crate::AddedTool;
 
 /// What a document may define to speak for itself.
@@ -69,24 +69,34 @@ pub(crate) fn describe(graph: &Graph, tool: &Tool, base: &str, added: &[AddedToo
 
 /// A call with the arguments matched to parameters by name; surplus ones are ignored.
 pub(crate) fn call_by_name(
-    graph: &Graph,
+    graph: &mut Graph,
     function: &DataRef,
     arguments: &Object,
     bounds: Bounds,
 ) -> Result<Process, ValueError> {
+    let params = graph.get_stof_data::<Func>(function).map(|function| function.params.clone());
     let mut given: Vector<Arc<dyn Instruction>> = Vector::new();
-    if let Some(function) = graph.get_stof_data::<Func>(function) {
-        for param in function.params.iter() {
-            let Some(value) = arguments.get(param.name.as_str()) else { continue };
-            // A null for a parameter with a value of its own is how many models leave it out.
-            if value.is_null() && param.default.is_some() {
-                continue;
-            }
-            let ins = literal(from_json(value, bounds)?);
-            given.push_back(Arc::new(NamedArg { name: param.name.clone(), ins }));
+    for param in params.iter().flat_map(|params| params.iter()) {
+        let Some(value) = arguments.get(param.name.as_str()) else { continue };
+        // A null for a parameter with a value of its own is how many models leave it out.
+        if value.is_null() && param.default.is_some() {
+            continue;
         }
+        let checked = from_json(value, bounds)?;
+        let ins = literal(if takes_object(&param.param_type) { objects::made_of(graph, value) } else { checked });
+        given.push_back(Arc::new(NamedArg { name: param.name.clone(), ins }));
     }
     Ok(process(function, given))
+}
+
+/// Whether a parameter wants an object of the engine rather than a map.
+fn takes_object(of: &Type) -> bool {
+    match of {
+        Type::Obj(_) => true,
+        Type::NotNull(inner) => takes_object(inner),
+        Type::Union(all) => all.iter().any(takes_object) && !all.iter().any(|one| matches!(one, Type::Map)),
+        _ => false,
+    }
 }
 
 /// A call with arguments in order.

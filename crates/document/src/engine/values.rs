@@ -84,9 +84,7 @@ pub(crate) fn result_to_json(graph: &Graph, value: &Val, bounds: Bounds) -> Resu
     }
     let mut writer = Writer::new(graph, bounds);
     match writer.value(value, 0) {
-        Ok(()) => {
-            serde_json::from_str(&writer.text).map_err(|_| ValueError::Kind { what: "something unknown" })
-        }
+        Ok(()) => serde_json::from_str(&writer.text).map_err(|_| ValueError::Kind { what: "something unknown" }),
         Err(ValueError::Size { max }) => Ok(shortened(&writer.text, max)),
         Err(other) => Err(other),
     }
@@ -168,7 +166,7 @@ impl<'a> Writer<'a> {
             },
             // A unit is part of what is meant, so it is kept: "5min".
             Num::Units(..) => {
-                let text = Val::Num(number.clone()).to_string();
+                let text = Val::Num(*number).to_string();
                 self.text.push_str(&Value::from(text).to_string());
             }
         }
@@ -312,10 +310,7 @@ impl Left {
         for (key, value) in entries {
             self.keys = self.keys.checked_sub(1).ok_or(ValueError::Keys { max: bounds.keys_max })?;
             self.take(key.len(), bounds)?;
-            map.insert(
-                ValRef::new(Val::Str(key.as_str().into())),
-                ValRef::new(self.value(value, depth + 1, bounds)?),
-            );
+            map.insert(ValRef::new(Val::Str(key.as_str().into())), ValRef::new(self.value(value, depth + 1, bounds)?));
         }
         Ok(Val::Map(map))
     }

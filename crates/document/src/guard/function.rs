@@ -203,7 +203,9 @@ fn body(text: &str, tokens: &[Token<'_>]) -> Result<(), Refused> {
         let message = match (&token.kind, following) {
             (Kind::Sign('#'), _) => "a tag cannot stand inside a function",
             (Kind::Doc(_), _) => "a documentation comment cannot stand inside a function; write `//`",
-            (Kind::Word("fn"), Some(Kind::Word(_))) => "a function cannot be defined inside another; write const helper = (x: float): float => …;",
+            (Kind::Word("fn"), Some(Kind::Word(_))) => {
+                "a function cannot be defined inside another; write const helper = (x: float): float => …;"
+            }
             (Kind::Word("new"), Some(Kind::Word("root"))) => "a root cannot be made here",
             _ => continue,
         };

@@ -200,9 +200,9 @@ impl<'a> Cursor<'a> {
         while let Some(found) = text[from..].find("${") {
             let inner = from + found + 2;
             let mut cursor = Cursor { text: &text, at: inner, templates: self.templates + 1 };
-            from = cursor.expression().map_err(|refused| {
-                self.refuse(self.at, format!("in this template string: {}", refused.message))
-            })?;
+            from = cursor
+                .expression()
+                .map_err(|refused| self.refuse(self.at, format!("in this template string: {}", refused.message)))?;
         }
         Ok(self.token(Kind::Template, bytes))
     }
@@ -215,7 +215,9 @@ impl<'a> Cursor<'a> {
                 Kind::Open(bracket) if open.len() < NESTING_MAX => open.push((bracket, token.at)),
                 Kind::Open(_) => return Err(self.refuse(token.at, "too many levels of brackets")),
                 Kind::Close(bracket) => close(self.text, &mut open, bracket, token.at)?,
-                Kind::Sign('#') | Kind::Doc(_) => return Err(self.refuse(token.at, "only an expression can stand here")),
+                Kind::Sign('#') | Kind::Doc(_) => {
+                    return Err(self.refuse(token.at, "only an expression can stand here"));
+                }
                 _ => {}
             }
             if open.is_empty() {

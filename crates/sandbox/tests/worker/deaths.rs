@@ -18,6 +18,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("a_worker_killed_between_calls_is_not_noticed", killed_between_calls),
         trial("a_call_that_is_dropped_has_not_happened", dropped),
         trial("no_process_is_left_behind", none_left),
+        trial("workers_die_with_their_parent", with_the_parent),
     ]
 }
 
@@ -192,4 +193,26 @@ async fn none_left() {
         assert!(Instant::now() < until, "{:?}", children());
         tokio::task::yield_now().await;
     }
+}
+
+/// The argument that makes this program start a worker, tell its id, and wait to be killed.
+pub(crate) const HOLD: &str = "hold-a-worker";
+
+pub(crate) async fn hold() {
+    let pool = pool();
+    println!("{}", pid(&mut toy(&pool, "a")).await.as_raw_nonzero());
+    std::future::pending::<()>().await;
+}
+
+async fn with_the_parent() {
+    use std::io::BufRead;
+    let mut holder = std::process::Command::new("/proc/self/exe");
+    let mut holder = holder.arg(HOLD).stdout(std::process::Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    std::io::BufReader::new(holder.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let worker = rustix::process::Pid::from_raw(line.trim().parse().unwrap()).unwrap();
+    assert!(rustix::process::test_kill_process(worker).is_ok());
+    holder.kill().unwrap();
+    holder.wait().unwrap();
+    ended(worker).await;
 }

@@ -1,5 +1,5 @@
 //! Documents in real worker processes: this program is its own worker.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 mod toy;
 
@@ -16,6 +16,7 @@ fn main() {
     gesta_sandbox::worker_main_with(toy::open);
     match std::env::args().nth(1).as_deref() {
         Some(deaths::MEASURE) => return alone(deaths::measure_memory()),
+        Some(deaths::HOLD) => return alone(deaths::hold()),
         Some(hostile::ALONE) => return alone(hostile::alone()),
         _ => {}
     }
@@ -25,10 +26,7 @@ fn main() {
 }
 
 /// A test that runs on a runtime of its own, as a server would.
-fn trial<F: Future<Output = ()>>(name: &str, test: fn() -> F) -> Trial
-where
-    F: 'static,
-{
+fn trial<F: Future<Output = ()> + 'static>(name: &str, test: fn() -> F) -> Trial {
     Trial::test(name, move || {
         alone(test());
         Ok(())
