@@ -13,7 +13,7 @@ use gesta_store::{Secrets, Sqlite, Store, StoreOptions};
 use serde_json::{Value, json};
 
 /// A document with a tool that reads, one that pays, one that remembers, and one that runs for ever after it has paid.
-pub const DESK: &str = r#"
+pub(crate) const DESK: &str = r#"
 notes: []
 
 tools: {
@@ -42,7 +42,7 @@ tools: {
 "#;
 
 /// A tool that the agent writes.
-pub const TOTAL: &str = r#"#[tool('What the customer has spent')]
+pub(crate) const TOTAL: &str = r#"#[tool('What the customer has spent')]
 fn total_spent() -> float {
     let total = 0;
     for (const order in await App.orders()) total += order.get('total');
@@ -50,20 +50,20 @@ fn total_spent() -> float {
 }"#;
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
-pub struct Nothing {}
+pub(crate) struct Nothing {}
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
-pub struct Refund {
-    pub order: String,
-    pub amount: f64,
+pub(crate) struct Refund {
+    pub(crate) order: String,
+    pub(crate) amount: f64,
 }
 
 /// What was paid, over all agents of a test.
 #[derive(Clone, Default)]
-pub struct Till(pub Arc<AtomicU32>);
+pub(crate) struct Till(pub(crate) Arc<AtomicU32>);
 
 impl Till {
-    pub fn times(&self) -> u32 {
+    pub(crate) fn times(&self) -> u32 {
         self.0.load(Ordering::SeqCst)
     }
 
@@ -82,16 +82,16 @@ impl Till {
     }
 }
 
-pub fn store(dir: &Path) -> Arc<dyn Store> {
+pub(crate) fn store(dir: &Path) -> Arc<dyn Store> {
     Arc::new(Sqlite::open_blocking(dir, StoreOptions::default()).unwrap())
 }
 
-pub fn secrets() -> Secrets {
+pub(crate) fn secrets() -> Secrets {
     Secrets::from_list("a key that is long enough for a test of documents").unwrap()
 }
 
 /// An agent of the desk whose model speaks this script.
-pub fn builder(script: &str, till: &Till) -> AgentBuilder {
+pub(crate) fn builder(script: &str, till: &Till) -> AgentBuilder {
     let model: Arc<dyn Model> = Arc::new(ScriptedModel::new(Arc::new(Script::parse(script).unwrap())));
     let orders = Grant::new("App", "orders", &[], |_: Nothing, _: Scope| async {
         Ok::<_, String>(json!([{"id": "o_1", "total": 40}, {"id": "o_2", "total": 250}]))
@@ -105,24 +105,24 @@ pub fn builder(script: &str, till: &Till) -> AgentBuilder {
         .grant(till.grant())
 }
 
-pub fn settings(call_time_max_ms: u64) -> DocumentSettings {
+pub(crate) fn settings(call_time_max_ms: u64) -> DocumentSettings {
     let limits = gesta_document::Limits { call_time_max_ms, ..gesta_document::Limits::default() };
     DocumentSettings { limits, added_tools: AddedTools::On, ..DocumentSettings::default() }
 }
 
-pub fn in_conversation(text: &str, conversation: &str) -> Ask {
+pub(crate) fn in_conversation(text: &str, conversation: &str) -> Ask {
     Ask { conversation: Some(conversation.into()), ..Ask::from(text) }
 }
 
-pub fn call<'a>(result: &'a RunResult, id: &str) -> &'a CallRecord {
+pub(crate) fn call<'a>(result: &'a RunResult, id: &str) -> &'a CallRecord {
     result.tool_calls.iter().find(|call| call.id.as_str() == id).unwrap_or_else(|| panic!("no call {id}: {result:?}"))
 }
 
 /// The script's line that adds a tool.
-pub fn adds(id: &str, source: &str) -> String {
+pub(crate) fn adds(id: &str, source: &str) -> String {
     format!("model: calls {id} add_tool {}\n", json!({ "source": source }))
 }
 
-pub fn text(value: &Value) -> &str {
+pub(crate) fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_else(|| panic!("no text: {value}"))
 }

@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::desk::{self, Till, adds, builder, call, text};
 use crate::trial;
 
-pub fn trials() -> Vec<Trial> {
+pub(crate) fn trials() -> Vec<Trial> {
     vec![
         trial("a_grant_runs_for_its_conversation_under_a_key_of_its_own", scoped),
         trial("what_a_grant_throws_reaches_the_model", thrown),

@@ -2,14 +2,13 @@
 
 use gesta_run::{CallStatus, Decision, HoldAnswer, HoldReply, Outcome, Status};
 use gesta_runtime::{AgentError, CallAsked, Resume};
-use gesta_store::Store;
 use libtest_mimic::Trial;
 use serde_json::json;
 
 use crate::desk::{self, Till, adds, builder, call, in_conversation};
 use crate::trial;
 
-pub fn trials() -> Vec<Trial> {
+pub(crate) fn trials() -> Vec<Trial> {
     vec![
         trial("what_a_turn_added_and_noted_is_there_in_the_next_in_another_process", next_turn),
         trial("a_turn_that_does_not_complete_leaves_the_document_as_it_was", taken_back),

@@ -13,7 +13,7 @@ use serde_json::json;
 use crate::desk::{self, Till, adds, builder, call, text};
 use crate::trial;
 
-pub fn trials() -> Vec<Trial> {
+pub(crate) fn trials() -> Vec<Trial> {
     vec![
         trial("tools_of_a_document_are_offered_and_called", called),
         trial("a_tool_that_the_agent_adds_is_offered_on_the_next_trip_of_the_same_turn", added),
