@@ -149,7 +149,6 @@ impl Journal {
         let holds_closed =
             closed.map(|call| HoldClosed { call: call.clone(), answer: run.hold_answer(call).cloned(), at });
         HeadChange {
-            status: run.status(),
             outcome: run.outcome().copied(),
             closed: run.closed(),
             holds_closed: holds_closed.collect(),
@@ -158,6 +157,7 @@ impl Journal {
             document: self.document(),
             working: None,
             release,
+            ..HeadChange::to(run.status())
         }
     }
 
