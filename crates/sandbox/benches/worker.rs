@@ -12,13 +12,14 @@ use serde_json::{Value, json};
 
 const BASE: &str = "
 notes: []
+kept: 0
 tools: {
     #[tool('Lists the newest orders of the customer')]
     fn recent_orders(limit: int = 10) -> list { await App.orders(limit) }
     #[tool('Adds numbers')]
     fn sum(a: int, b: int) -> int { a + b }
     #[tool('Keeps a note')]
-    fn remember(note: str) -> str { root.notes = [note]; 'kept' }
+    fn remember(note: str) -> str { root.notes = [note]; root.kept += 1; 'kept' }
 }
 ";
 
