@@ -116,13 +116,13 @@ impl Journal {
         let holds_closed =
             closed.map(|call| HoldClosed { call: call.clone(), answer: run.hold_answer(call).cloned(), at });
         HeadChange {
-            status: run.status(),
             outcome: run.outcome().copied(),
             closed: run.closed(),
             holds_closed: holds_closed.collect(),
             holds: if opened { holds } else { Vec::new() },
             turn: self.turn(run),
             release,
+            ..HeadChange::to(run.status())
         }
     }
 
