@@ -61,7 +61,7 @@ pub(crate) fn play(kind: &str) {
     };
     let said = match lie {
         "DEEP" => format!("{{\"called\":{{\"result\":{}", "[".repeat(100_000)) + "\n",
-        "LONG" => "x".repeat(64 * 1024 * 1024),
+        "LONG" => "x".repeat(8 * 1024 * 1024),
         "DATA" => called(&format!("\"{}\"", "AAAA".repeat(400_000)), ""),
         "TOOLS" => called("null", &vec![tool("x"); 33].join(",")),
         "LONG_TOOL" => called("null", &tool(&"x".repeat(9_000))),
@@ -79,6 +79,7 @@ async fn lies() {
     for (kind, _, says) in LIES {
         let command = WorkerCommand { program: "/proc/self/exe".into(), arguments: vec![LIAR.into(), kind.into()] };
         let pool = Pool::new(PoolSettings { isolation: Isolation::Process(command), ..PoolSettings::default() });
+        pool.start().await.unwrap();
         let mut session = toy(&pool, kind);
         let record = session.record().clone();
         let began = Instant::now();
