@@ -76,8 +76,11 @@ impl Engine {
         let shared = Shared::default();
         let loaded = load::load(&self.record, &self.terms, &shared)
             .map_err(|error| CallError::Thrown { message: format!("the document cannot be loaded again: {error}") })?;
-        // What is thrown away may be too deep to be taken apart; it goes with the process.
-        std::mem::forget(std::mem::replace(&mut self.loaded, loaded));
+        let left = std::mem::replace(&mut self.loaded, loaded);
+        if !kept::can_be_dropped(&left.graph) {
+            // Taking it apart would overflow the stack; it goes with the process.
+            std::mem::forget(left);
+        }
         self.shared = shared;
         self.saved = self.data()?;
         self.stale = false;
