@@ -44,6 +44,8 @@ pub(crate) struct Stage<'a> {
     pub(crate) history: &'a [Message],
     pub(crate) listener: Option<&'a Listener>,
     pub(crate) resumed: bool,
+    /// A model call failed because the history was too long.
+    pub(crate) shortened: bool,
 }
 
 impl Stage<'_> {
