@@ -9,8 +9,8 @@ use gesta_run::{
 };
 use serde_json::Value;
 
-use crate::holds::name_of;
 use crate::begun::Begun;
+use crate::holds::name_of;
 use crate::terminal::Look;
 
 /// Who or what a line is about.

@@ -54,6 +54,7 @@ mod fold;
 mod fold_batch;
 mod follow;
 pub mod grant;
+mod plan_check;
 mod rules;
 pub mod run;
 mod schema;

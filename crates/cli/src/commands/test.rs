@@ -43,6 +43,7 @@ impl Test {
         }
         let mut files = Vec::new();
         gather(&scenes, &mut files)?;
-        Playing { plan: Some(&folder.settings.plan), update: self.update || is_updating(), quiet: globals.quiet }.files(&files)
+        Playing { plan: Some(&folder.settings.plan), update: self.update || is_updating(), quiet: globals.quiet }
+            .files(&files)
     }
 }
