@@ -54,7 +54,6 @@ mod fold;
 mod fold_batch;
 mod follow;
 pub mod grant;
-mod plan_check;
 mod rules;
 pub mod run;
 mod schema;
