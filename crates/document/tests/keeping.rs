@@ -150,6 +150,20 @@ fn an_export_is_a_document_of_its_own() {
 }
 
 #[test]
+fn an_export_keeps_the_descriptions_of_parameters() {
+    let base = include_str!("../fixtures/orders.stof");
+    let mut document = document(base, &on());
+    document.add_tool("#[tool('a')]\n/// n: how many\nfn extra(n: int) -> int { n }").unwrap();
+    let text = String::from_utf8(document.export(Form::Stof).unwrap()).unwrap();
+    let before = document.specs().unwrap();
+    assert_eq!(
+        before.iter().find(|spec| spec.name == "extra").unwrap().parameters["properties"]["n"]["description"],
+        "how many"
+    );
+    assert_eq!(common::document(&text, &on()).specs().unwrap(), before, "{text}");
+}
+
+#[test]
 fn an_image_is_signed_by_the_first_key_and_read_with_any() {
     let record = kept();
     let image = Image::of(&record);

@@ -8,7 +8,7 @@ use stof::runtime::Error;
 
 use super::census::Census;
 use super::shared::Shared;
-use super::{data, errors, grants, libraries, tools};
+use super::{additions, data, errors, grants, libraries, tools};
 use crate::guard::{Names, RESERVED, check_tool};
 use crate::{AddedTool, AddedTools, OpenError, Place, Record, Terms};
 
@@ -123,7 +123,7 @@ fn add_tools(graph: &mut Graph, record: &Record, shared: &Shared) -> Vec<AddedTo
         };
         let outcome = check_tool(&tool.source, &names, &limits).and_then(|function| {
             let Some(home) = &home else { return Err(crate::Refused::whole("the document has no `tools`")) };
-            libraries::add_tool(graph, shared, &tool.source, home)?;
+            additions::add_tool(graph, shared, &tool.source, home)?;
             tool.name = function.name;
             Ok(())
         });

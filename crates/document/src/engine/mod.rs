@@ -1,6 +1,7 @@
 //! The Stof engine behind [`Document`]. Nothing outside this module knows its types.
 #![expect(clippy::result_large_err, reason = "the engine's own error, in the signatures that it asks for")]
 
+mod additions;
 mod census;
 mod clock;
 mod data;
@@ -76,8 +77,11 @@ impl Engine {
         let shared = Shared::default();
         let loaded = load::load(&self.record, &self.terms, &shared)
             .map_err(|error| CallError::Thrown { message: format!("the document cannot be loaded again: {error}") })?;
-        // What is thrown away may be too deep to be taken apart; it goes with the process.
-        std::mem::forget(std::mem::replace(&mut self.loaded, loaded));
+        let left = std::mem::replace(&mut self.loaded, loaded);
+        if !kept::can_be_dropped(&left.graph) {
+            // Taking it apart would overflow the stack; it goes with the process.
+            std::mem::forget(left);
+        }
         self.shared = shared;
         self.saved = self.data()?;
         self.stale = false;
@@ -293,7 +297,7 @@ impl Document for Engine {
             (state.tools.clone(), std::mem::replace(&mut state.may_add, true))
         };
         let home = home.ok_or_else(|| Refused::whole("the document has no `tools`"))?;
-        let added = libraries::add_tool(&mut self.loaded.graph, &self.shared, source, &home);
+        let added = additions::add_tool(&mut self.loaded.graph, &self.shared, source, &home);
         self.shared.lock().may_add = may_add;
         match &added {
             Ok(tool) => self.keep_added(std::slice::from_ref(tool)),
@@ -332,7 +336,11 @@ impl Document for Engine {
         };
         match form {
             Form::Bstf => Ok(BstfFormat {}.binary_export(graph, "bstf", None).map_err(failed)?.to_vec()),
-            Form::Stof => Ok(StofFormat {}.string_export(graph, "stof", None).map_err(failed)?.into_bytes()),
+            Form::Stof => {
+                let mut graph = graph.clone();
+                docs::put_back(&mut graph, &self.record.base, &self.record.added);
+                Ok(StofFormat {}.string_export(&graph, "stof", None).map_err(failed)?.into_bytes())
+            }
         }
     }
 
