@@ -7,7 +7,7 @@ use stof::imbl::{OrdMap, OrdSet, Vector};
 use stof::model::{
     BstfFormat, Data, DataRef, Field, Format as _, Graph, NOEXPORT_FIELD_ATTR, Node, NodeRef, Prototype,
 };
-use stof::runtime::{Val, ValRef};
+use stof::runtime::{Type, Val, ValRef};
 
 use super::census::{functions_in, is_within};
 use super::kept::{OBJECTS_DEPTH_MAX, OBJECTS_MAX};
@@ -264,15 +264,29 @@ impl Merge<'_> {
         restored.attributes.retain(|_, value| functions_in(value).is_empty());
         match existing {
             None => {
+                self.turn_type(&mut restored);
                 self.graph.insert_stof_data(own, name, Box::new(restored), None);
             }
             Some(existing) => {
                 let Some(base) = self.graph.get_stof_data::<Field>(&existing) else { return };
-                if functions_in(&base.value.val.read_recursive()).is_empty() {
+                // What a document cannot set is the operator's, under a new base too.
+                let settable = base.value.mutable && base.can_set();
+                if settable && functions_in(&base.value.val.read_recursive()).is_empty() {
                     restored.attributes.clone_from(&base.attributes);
+                    restored.value.mutable = base.value.mutable;
+                    restored.value.vtype.clone_from(&base.value.vtype);
                     self.graph.set_stof_data(&existing, Box::new(restored));
                 }
             }
+        }
+    }
+
+    /// A type that is an object of the image becomes the one of the graph.
+    fn turn_type(&self, field: &mut Field) {
+        if let Some(Type::Obj(of)) = &mut field.value.vtype
+            && let Some(own) = self.objects.get(of)
+        {
+            *of = own.clone();
         }
     }
 
