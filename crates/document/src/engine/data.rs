@@ -30,11 +30,59 @@ pub(crate) enum DataError {
     Read(String),
 }
 
-/// Writes the data of the objects that are kept ([`super::kept`]). `base` are the objects that the base makes.
+/// What the base makes, before anything is added or restored.
+#[derive(Debug, Default)]
+pub(crate) struct Base {
+    /// Its objects.
+    pub(crate) nodes: HashSet<NodeRef>,
+    /// The values of its fields.
+    initial: HashMap<DataRef, Val>,
+}
+
+impl Base {
+    /// Of a graph that holds nothing else.
+    pub(crate) fn of(graph: &Graph) -> Self {
+        let initial = |(id, data): (&DataRef, &Data)| {
+            let field = data.get::<Field>()?;
+            Some((id.clone(), copied(&field.value.val.read_recursive(), 0)?))
+        };
+        Self { nodes: graph.nodes.keys().cloned().collect(), initial: graph.data.iter().filter_map(initial).collect() }
+    }
+
+    /// Whether a field of the base has the value that the base gave it. The value is within the limits.
+    fn is_unchanged(&self, id: &DataRef, value: &Val) -> bool {
+        self.initial
+            .get(id)
+            .is_some_and(|initial| std::mem::discriminant(initial) == std::mem::discriminant(value) && initial == value)
+    }
+}
+
+/// Marks, in saved data alone, a field that the document has not changed: under a new base it takes the new value.
+const UNCHANGED: &str = "gesta-unchanged";
+
+/// A copy that shares nothing which can be changed; none of what is too deep.
+fn copied(value: &Val, depth: usize) -> Option<Val> {
+    if depth > OBJECTS_DEPTH_MAX {
+        return None;
+    }
+    let inner = |item: &ValRef<Val>| Some(ValRef::new(copied(&item.read_recursive(), depth + 1)?));
+    Some(match value {
+        Val::List(items) => Val::List(items.iter().map(inner).collect::<Option<Vector<_>>>()?),
+        Val::Tup(items) => Val::Tup(items.iter().map(inner).collect::<Option<Vector<_>>>()?),
+        Val::Set(items) => Val::Set(items.iter().map(inner).collect::<Option<OrdSet<_>>>()?),
+        Val::Map(entries) => {
+            let pairs = entries.iter().map(|(key, item)| Some((inner(key)?, inner(item)?)));
+            Val::Map(pairs.collect::<Option<OrdMap<_, _>>>()?)
+        }
+        other => other.clone(),
+    })
+}
+
+/// Writes the data of the objects that are kept ([`super::kept`]).
 pub(crate) fn save(
     graph: &Graph,
     kept: &BTreeSet<NodeRef>,
-    base: &HashSet<NodeRef>,
+    base: &Base,
     limits: &Limits,
 ) -> Result<Vec<u8>, DataError> {
     let mut saver = Saver { graph, base, limits, bytes_left: limits.data_bytes_max };
@@ -73,7 +121,7 @@ fn object(node: &Node, kept: &BTreeSet<NodeRef>) -> Node {
 
 struct Saver<'a> {
     graph: &'a Graph,
-    base: &'a HashSet<NodeRef>,
+    base: &'a Base,
     limits: &'a Limits,
     bytes_left: usize,
 }
@@ -84,7 +132,7 @@ impl Saver<'_> {
         let Some(data) = self.graph.data.get(id) else { return Ok(None) };
         if data.get::<Prototype>().is_some() {
             // Those of the record come from the base.
-            return Ok((!self.base.contains(&node.id)).then(|| alone(data, node)));
+            return Ok((!self.base.nodes.contains(&node.id)).then(|| alone(data, node)));
         }
         let Some(field) = data.get::<Field>() else { return Ok(None) };
         let value = field.value.val.read_recursive();
@@ -100,7 +148,13 @@ impl Saver<'_> {
         if !functions_in(&value).is_empty() {
             return Ok(None);
         }
-        Ok(Some(alone(data, node)))
+        let mut copy = alone(data, node);
+        if self.base.is_unchanged(id, &value)
+            && let Some(field) = copy.get_mut::<Field>()
+        {
+            field.attributes.insert(UNCHANGED.to_owned(), Val::Null);
+        }
+        Ok(Some(copy))
     }
 
     /// The engine makes a field for an object when somebody looks for it; that is no change.
@@ -257,11 +311,14 @@ impl Merge<'_> {
     }
 
     fn field(&mut self, own: &NodeRef, name: &str, field: &Field) {
+        if !self.same_base && field.attributes.contains_key(UNCHANGED) {
+            return;
+        }
         let Some(value) = self.value(&field.value.val.read_recursive(), 0) else { return };
         let existing = self.graph.nodes.get(own).and_then(|node| node.data.get(name)).cloned();
         let mut restored = field.clone();
         restored.value.val = ValRef::new(value);
-        restored.attributes.retain(|_, value| functions_in(value).is_empty());
+        restored.attributes.retain(|key, value| key != UNCHANGED && functions_in(value).is_empty());
         match existing {
             None => {
                 self.turn_type(&mut restored);
