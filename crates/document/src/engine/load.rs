@@ -7,7 +7,7 @@ use stof::runtime::Error;
 
 use super::census::Census;
 use super::shared::Shared;
-use super::{additions, data, errors, grants, libraries, tools};
+use super::{additions, data, errors, grants, libraries, restore, tools};
 use crate::guard::{Names, RESERVED, check_tool};
 use crate::{AddedTool, AddedTools, OpenError, Place, Record, Terms};
 
@@ -59,7 +59,7 @@ pub(crate) fn load(record: &Record, terms: &Terms, shared: &Shared) -> Result<Lo
     let added = add_tools(&mut graph, record, shared);
     if let Some(bytes) = &record.data {
         let same_base = record.data_base.as_ref().is_none_or(|hash| *hash == crate::base_hash(&record.base));
-        data::restore(&mut graph, bytes, same_base, &terms.limits)
+        restore::restore(&mut graph, bytes, same_base, &terms.limits)
             .map_err(|error| OpenError::Data { message: error.to_string() })?;
     }
     let census = Census::take(&graph);

@@ -16,6 +16,7 @@ mod load;
 mod native;
 mod objects;
 mod parse;
+mod restore;
 mod schema;
 mod shared;
 mod step;
