@@ -111,6 +111,16 @@ fn grants_are_called_with_their_arguments_by_name() {
 }
 
 #[test]
+fn a_library_may_have_a_small_letter_and_what_it_lacks_is_named() {
+    let base = "tools: { #[tool('t')] fn a() -> unknown { shop.tell(1) } #[tool('t')] fn b() -> unknown { await shop.lacks(1) } }";
+    let mut spec = grant("tell", &["first"]);
+    spec.name.library = "shop".to_owned();
+    let mut document = document(base, &Terms { grants: vec![spec], ..terms() });
+    assert_eq!(call(&mut *document, "a", json!({})).unwrap().result, json!({"first": 1}));
+    assert_eq!(call(&mut *document, "b", json!({})).unwrap_err().to_string(), "grant shop.lacks is not available");
+}
+
+#[test]
 fn a_call_that_fails_leaves_everything_as_it_was() {
     let mut document = document(BASE, &base());
     let mut bumped = 0;

@@ -16,6 +16,7 @@ mod load;
 mod native;
 mod objects;
 mod parse;
+mod restore;
 mod schema;
 mod shared;
 mod step;
@@ -62,7 +63,7 @@ impl Engine {
         let mut record = record.clone();
         record.added.clone_from(&loaded.added);
         record.data_base = None;
-        let saved = kept::kept(&loaded.graph, &loaded.base)
+        let saved = kept::kept(&loaded.graph, &loaded.base.nodes)
             .and_then(|kept| data::save(&loaded.graph, &kept, &loaded.base, &terms.limits))
             .map_err(|error| OpenError::Data { message: error.to_string() })?;
         record.data = Some(saved.clone());
@@ -91,7 +92,7 @@ impl Engine {
     /// The data as it is now.
     fn data(&self) -> Result<Vec<u8>, CallError> {
         let Loaded { graph, base, .. } = &self.loaded;
-        let kept = kept::kept(graph, base).map_err(too_much)?;
+        let kept = kept::kept(graph, &base.nodes).map_err(too_much)?;
         data::save(graph, &kept, base, &self.terms.limits).map_err(too_much)
     }
 
@@ -103,7 +104,7 @@ impl Engine {
         if let Some(message) = census.roots_differ(graph) {
             return Ok(Some(message));
         }
-        let kept = kept::kept(graph, base).map_err(too_much)?;
+        let kept = kept::kept(graph, &base.nodes).map_err(too_much)?;
         kept::sweep(graph, &kept);
         Ok(census.difference(graph, tools.as_ref(), allowed))
     }

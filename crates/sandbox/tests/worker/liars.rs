@@ -3,11 +3,13 @@
 use std::io::{BufRead, Write};
 use std::time::{Duration, Instant};
 
+use gesta_document::Record;
 use gesta_sandbox::{Cause, Isolation, Pool, PoolSettings, WorkerCommand};
 use libtest_mimic::Trial;
 use serde_json::json;
 
-use crate::told::{Shop, call_with, resident_bytes, toy};
+use crate::told::{Shop, call_with, resident_bytes, terms};
+use crate::toy::TOY;
 use crate::trial;
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -80,7 +82,10 @@ async fn lies() {
         let command = WorkerCommand { program: "/proc/self/exe".into(), arguments: vec![LIAR.into(), kind.into()] };
         let pool = Pool::new(PoolSettings { isolation: Isolation::Process(command), ..PoolSettings::default() });
         pool.start().await.unwrap();
-        let mut session = toy(&pool, kind);
+        // What a lie costs to read counts as its time; only of silence is it the end.
+        let mut terms = terms();
+        terms.limits.call_time_max_ms = if kind == "silent" { 100 } else { 4_000 };
+        let mut session = pool.session(kind, Record { base: TOY.to_owned(), ..Record::default() }, terms);
         let record = session.record().clone();
         let began = Instant::now();
         let why = call_with(&mut session, "echo", json!({}), &Shop::default()).await.unwrap_err();
