@@ -74,8 +74,7 @@ impl Teller {
 
     /// What is to be told of an event.
     pub(crate) fn event(&mut self, event: &Event) -> Vec<Told> {
-        let calls = &self.calls;
-        self.begun.see(&event.what, |call| calls.get(call).map(|(tool, _)| tool.clone()));
+        self.follow(&event.what);
         match &event.what {
             EventKind::Opened { opening, .. } => vec![said_by_user(&opening.input)],
             EventKind::Replied { trip, reply, calls } => self.replied(*trip, reply, calls),
@@ -143,6 +142,11 @@ impl Teller {
             | EventKind::Stopped { .. }
             | EventKind::Delivered { .. } => Vec::new(),
         }
+    }
+
+    fn follow(&mut self, what: &EventKind) {
+        let calls = &self.calls;
+        self.begun.see(what, |call| calls.get(call).map(|(tool, _)| tool.clone()));
     }
 
     /// Another process took the run up: what it says of the calls whose outcome nobody knows.

@@ -74,3 +74,16 @@ fn ran(text: &str) -> Ran {
     };
     Ran { prompt, state: object.remove("state") }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_prompt_that_is_no_text_is_told_from_none() {
+        let prompt = |text: &str| ran(text).prompt;
+        assert_eq!((prompt("{}"), prompt("no JSON"), prompt(r#"{"prompt":null}"#)), (None, None, None));
+        assert_eq!(prompt(r#"{"prompt":"Look."}"#).as_deref(), Some("Look."));
+        assert_eq!(prompt(r#"{"prompt":5}"#).as_deref(), Some(""), "the run notes that it is not sent");
+    }
+}
