@@ -32,14 +32,14 @@ pub(crate) enum DataError {
 
 /// What the base makes, before anything is added or restored.
 #[derive(Debug, Default)]
-pub(crate) struct Base {
+pub(crate) struct Origin {
     /// Its objects.
     pub(crate) nodes: HashSet<NodeRef>,
     /// The values of its fields.
     initial: HashMap<DataRef, Val>,
 }
 
-impl Base {
+impl Origin {
     /// Of a graph that holds nothing else.
     pub(crate) fn of(graph: &Graph) -> Self {
         let initial = |(id, data): (&DataRef, &Data)| {
@@ -82,7 +82,7 @@ fn copied(value: &Val, depth: usize) -> Option<Val> {
 pub(crate) fn save(
     graph: &Graph,
     kept: &BTreeSet<NodeRef>,
-    base: &Base,
+    base: &Origin,
     limits: &Limits,
 ) -> Result<Vec<u8>, DataError> {
     let mut saver = Saver { graph, base, limits, bytes_left: limits.data_bytes_max };
@@ -121,7 +121,7 @@ fn object(node: &Node, kept: &BTreeSet<NodeRef>) -> Node {
 
 struct Saver<'a> {
     graph: &'a Graph,
-    base: &'a Base,
+    base: &'a Origin,
     limits: &'a Limits,
     bytes_left: usize,
 }

@@ -16,7 +16,7 @@ pub(crate) struct Loaded {
     pub(crate) graph: Graph,
     pub(crate) census: Census,
     /// What the base makes.
-    pub(crate) base: data::Base,
+    pub(crate) base: data::Origin,
     /// The record's added tools, with the reason for each that was set aside.
     pub(crate) added: Vec<AddedTool>,
     /// What the parser found odd in the base.
@@ -55,7 +55,7 @@ pub(crate) fn load(record: &Record, terms: &Terms, shared: &Shared) -> Result<Lo
         state.names = names;
         state.tools = tools::home(&graph);
     }
-    let base = data::Base::of(&graph);
+    let base = data::Origin::of(&graph);
     let added = add_tools(&mut graph, record, shared);
     if let Some(bytes) = &record.data {
         let same_base = record.data_base.as_ref().is_none_or(|hash| *hash == crate::base_hash(&record.base));
