@@ -6,7 +6,7 @@ use gesta_sandbox::{Cause, Failure, GrantOutcome, Pool, Session};
 use libtest_mimic::Trial;
 use serde_json::json;
 
-use crate::told::{ANSWERED_MS, LIMIT_MS, Shop, call, call_with, pool, resident_bytes, toy};
+use crate::told::{ANSWERED_MS, LIMIT_MS, Shop, call, call_with, pool, resident_bytes, timed, toy};
 use crate::trial;
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -47,10 +47,9 @@ const DEATHS: [(&str, &str); 10] = [
 ];
 
 async fn dies(session: &mut Session, tool: &str) -> Failure {
-    let began = Instant::now();
-    let why = call_with(session, tool, json!({}), &Shop::default()).await.unwrap_err();
-    let took = began.elapsed().as_millis();
-    assert!(took < ANSWERED_MS, "{tool} took {took} ms: {why}");
+    let (outcome, took) = timed(call_with(session, tool, json!({}), &Shop::default())).await;
+    let why = outcome.unwrap_err();
+    assert!(took.as_millis() < ANSWERED_MS, "{tool} took {took:?}: {why}");
     why
 }
 

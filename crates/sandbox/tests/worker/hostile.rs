@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures_util::future::{Either, join, select};
 use gesta_document::{AddedTools, Limits, Record, Terms};
@@ -11,7 +11,7 @@ use libtest_mimic::Trial;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::told::{self, Shop, call_with, resident_bytes};
+use crate::told::{self, Shop, call_with, resident_bytes, timed};
 use crate::trial;
 
 /// The argument that makes this program run all hostile tools with no other test beside it.
@@ -74,9 +74,7 @@ fn desk(pool: &Pool, conversation: &str, base: &str, call_time_max_ms: u64) -> S
 
 /// What a hostile call came to; fails where it took too long.
 async fn call(session: &mut Session, tool: &str, arguments: Value, limit_ms: u64) -> Result<Value, Failure> {
-    let began = Instant::now();
-    let outcome = call_with(session, tool, arguments, &Shop::default()).await;
-    let took = began.elapsed();
+    let (outcome, took) = timed(call_with(session, tool, arguments, &Shop::default())).await;
     assert!(took < Duration::from_millis(limit_ms + 300 + 200), "`{tool}` took {took:?}: {outcome:?}");
     outcome.map(|called| {
         assert!(called.log.len() <= 16 * 1024);
@@ -138,10 +136,11 @@ fn told(outcome: Result<Value, Failure>) -> String {
 async fn answered_throughout(pool: &Pool, longest: &std::cell::Cell<Duration>) {
     let mut other = desk(pool, "other", DESK, 2_000);
     loop {
-        let began = Instant::now();
-        let orders = call_with(&mut other, "recent_orders", json!({"limit": 3}), &Shop::default()).await.unwrap();
-        assert_eq!(orders.result[0]["id"], "o_1");
-        longest.set(longest.get().max(began.elapsed()));
+        let shop = Shop::default();
+        let orders = call_with(&mut other, "recent_orders", json!({"limit": 3}), &shop);
+        let (orders, took) = timed(orders).await;
+        assert_eq!(orders.unwrap().result[0]["id"], "o_1");
+        longest.set(longest.get().max(took));
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }

@@ -1,8 +1,10 @@
 //! What the tests of this program share: pools, sessions, grants that are told what to answer.
 
+use std::cell::Cell;
 use std::sync::Mutex;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use futures_util::future::{Either, select};
 use gesta_document::{Called, GrantName, GrantSpec, Record, Terms};
 use gesta_run::json::Object;
 use gesta_sandbox::{Call, Failure, GrantFuture, Grants, NoGrants, Pool, PoolSettings, Session};
@@ -84,4 +86,24 @@ impl Grants for Shop {
 pub(crate) fn resident_bytes() -> usize {
     let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
     statm.split(' ').nth(1).unwrap().parse::<usize>().unwrap() * 4_096
+}
+
+/// How long something takes, less the time by which a busy machine wakes this process too late meanwhile.
+pub(crate) async fn timed<T>(it: impl Future<Output = T>) -> (T, Duration) {
+    // The runtime's clock counts whole milliseconds, and rounds up.
+    const STEP: Duration = Duration::from_millis(5);
+    const DUE: Duration = Duration::from_millis(7);
+    let began = Instant::now();
+    let (late, slept_at) = (Cell::new(Duration::ZERO), Cell::new(began));
+    let watching = async {
+        loop {
+            slept_at.set(Instant::now());
+            tokio::time::sleep(STEP).await;
+            late.set(late.get() + slept_at.get().elapsed().saturating_sub(DUE));
+        }
+    };
+    let (it, watching) = (std::pin::pin!(it), std::pin::pin!(watching));
+    let Either::Left((it, _)) = select(it, watching).await;
+    let late = late.get() + slept_at.get().elapsed().saturating_sub(DUE);
+    (it, began.elapsed().saturating_sub(late))
 }
