@@ -6,6 +6,7 @@ mod support;
 
 mod chat;
 mod crash;
+mod document;
 mod fake_model;
 mod folder;
 mod kept;
