@@ -13,6 +13,7 @@ mod talk;
 
 mod environment;
 mod exit;
+mod folder_document;
 mod logs;
 mod place;
 mod terminal;

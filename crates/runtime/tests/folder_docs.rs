@@ -15,7 +15,7 @@ const MARK: &str = "<!-- What follows is printed from the schema by the tests. -
 type Object = Map<String, Value>;
 
 /// How each table is written in the file, by the name of its schema; those left out are described where they are used.
-const HEADINGS: [(&str, &str); 18] = [
+const HEADINGS: [(&str, &str); 20] = [
     ("ModelOptionsToml", "[model_options]"),
     ("ProviderSpec", "[providers.NAME]"),
     ("RequestsToml", "[requests]"),
@@ -25,6 +25,8 @@ const HEADINGS: [(&str, &str); 18] = [
     ("BackstopToml", "[[backstops]]"),
     ("ToolToml", "[[tools]]"),
     ("AnswerToml", "[[tools.answers]]"),
+    ("DocumentToml", "[document]"),
+    ("GrantToml", "[grants.LIBRARY.NAME]"),
     ("DecisionToml", "[[decisions]]"),
     ("Operators", "Operators of `when`"),
     ("RegexToml", "A pattern that is a table"),

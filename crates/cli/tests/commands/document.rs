@@ -168,3 +168,25 @@ fn the_worker_is_no_command_for_people() {
         Home::new().gesta(&["document", command, "--help"]).ended(0).has(&["Examples:", "Exit codes: "]);
     }
 }
+
+#[test]
+fn what_a_model_is_told_can_be_read() {
+    Home::new().gesta(&["document", "guidance"]).ended(0).has(&["add_tool", "#[tool("]);
+}
+
+#[test]
+fn a_folders_document_is_opened_by_check() {
+    let home = home();
+    home.write("a/agent.toml", "name = \"a\"\nmodel = \"script\"\n[grants.App.orders]\nanswers = [{ result = [] }]\n");
+    home.write("a/model.script", "model: Hello.\n");
+    home.write("a/prompt.md", "You are brief.\n");
+    home.write("a/tools.stof", DESK);
+    let said = home.gesta(&["check", "a"]).ended(0);
+    let said = said.has(&["tools.stof has 5 tools; walls: ", "calls App.refund, which is not lent to it"]);
+    assert!(!said.out.contains("App.orders, which"), "{said:?}");
+    home.write("a/tools.stof", "tools: {\n    #[tool('x')]\n    fn a( {\n}\n");
+    home.gesta(&["check", "a"]).ended(2).has(&["tools.stof:3:"]);
+    let report = home.gesta(&["check", "a", "--json"]).ended(2).json();
+    assert_eq!(report["problems"][0]["file"], "tools.stof");
+    home.gesta(&["doctor", "--offline"]).ended(0).has(&["document workers"]);
+}

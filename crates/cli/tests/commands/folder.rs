@@ -17,7 +17,7 @@ fn a_new_agent_runs_at_once() {
 #[test]
 fn the_examples_are_in_order() {
     let home = Home::new();
-    for name in ["coach", "desk"] {
+    for name in ["coach", "desk", "shop"] {
         home.gesta(&["check", &example(name)]).ended(0);
         home.gesta(&["test", &example(name)]).ended(0).has(&["scenes hold"]);
     }

@@ -2,6 +2,7 @@
 
 mod call;
 mod check;
+mod guidance;
 mod lent;
 mod opened;
 mod run;
@@ -37,6 +38,7 @@ enum What {
     Specs(specs::Specs),
     Call(call::Call),
     Run(run::Run),
+    Guidance(guidance::Guidance),
 }
 
 impl Document {
@@ -46,6 +48,7 @@ impl Document {
             What::Specs(specs) => specs.run(),
             What::Call(call) => call.run(globals),
             What::Run(run) => run.run(globals),
+            What::Guidance(guidance) => guidance.run(),
         }
     }
 }
