@@ -144,6 +144,9 @@ impl Failure {
             AnswerError::NoReason { .. } => {
                 Self::usage(why.to_string(), "say why: the model reads it").coded("no_reason")
             }
+            AnswerError::TooDeep { .. } => {
+                Self::usage(why.to_string(), "hand in something flatter, or its text").coded("too_deep")
+            }
             AnswerError::Arguments { call, issues } => {
                 let message = format!("`{call}` was not run: the arguments do not fit the tool's schema");
                 let mut failure = Self::usage(message, "mend the arguments, and answer again");

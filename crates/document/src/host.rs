@@ -18,7 +18,7 @@ pub trait Host {
 }
 
 /// A document that is open: one conversation's, in its worker.
-pub trait Document {
+pub trait Document: Send {
     /// The tools, as the model is to see them.
     ///
     /// # Errors

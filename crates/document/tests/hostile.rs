@@ -73,7 +73,7 @@ fn what_ends_by_itself_leaves_the_document_as_it_was() {
             let name = added.unwrap_or_else(|refused| panic!("{}: {refused}", case.name)).name;
             let started = Instant::now();
             let ended = document.call(&name, &given, &mut desk());
-            assert!(started.elapsed() < Duration::from_millis(1_500), "{} took {:?}", case.name, started.elapsed());
+            assert!(started.elapsed() < Duration::from_secs(10), "{} took {:?}", case.name, started.elapsed());
             match ended {
                 Ok(called) => assert!(called.result.to_string().len() <= 300_000, "{}", case.name),
                 Err(error) => assert!(case.ends == Ends::Softly, "{}: {error}", case.name),

@@ -122,7 +122,8 @@ fn meet(run: &Run, want: &WantId, met: Met, at: Timestamp, failures: &mut Failur
     Ok(vec![match (wanted.effect, met) {
         (Effect::Offer, Met::Offered { added }) => offer(plan, state, added)?,
         (Effect::CallModel, Met::Replied(reply)) => replied(plan, state, reply, failures),
-        (Effect::CallModel, Met::Failed(fault)) => EventKind::ModelFailed { trip: state.trips, fault },
+        // Without its tools the model is not asked: it would answer as if it had none.
+        (Effect::CallModel | Effect::Offer, Met::Failed(fault)) => EventKind::ModelFailed { trip: state.trips, fault },
         (Effect::Decide(call), Met::Decided(ruling)) => return Ok(decided(plan, state, call, ruling)),
         (Effect::RunTool(call), Met::Asked { n, grant, arguments }) => {
             return grants::asked(plan, state, call, n, grant, arguments);

@@ -91,6 +91,8 @@ pub enum Answer {
     Error(String),
     /// Its time limit passed.
     TimedOut,
+    /// A limit of time passed, and this says which.
+    TimedOutWith(String),
     /// It began, and nobody knows what came of it (the connection broke, for instance).
     Unknown,
 }

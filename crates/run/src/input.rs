@@ -87,7 +87,7 @@ pub enum Met {
     },
     /// `CallModel`: it answered.
     Replied(Reply),
-    /// `CallModel`: it failed for good.
+    /// `CallModel`: it failed for good. `Offer`: nobody can say which tools there are.
     Failed(Fault),
     /// `Decide`, `DecideGrant`.
     Decided(Ruling),

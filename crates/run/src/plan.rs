@@ -35,6 +35,9 @@ pub struct PlanSpec {
     pub tools: Vec<ToolSpec>,
     /// Tools are read anew on each trip, because a document or a server may add some.
     pub tools_change: bool,
+    /// SHA-256 of the document that every conversation begins with, where the agent has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub document: Option<String>,
     /// What the host lends to a document's tools.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub grants: Vec<GrantSpec>,
@@ -74,6 +77,7 @@ impl Default for PlanSpec {
             model_options: Object::new(),
             tools: Vec::new(),
             tools_change: false,
+            document: None,
             grants: Vec::new(),
             hook: false,
             contract: ContractSpec::default(),

@@ -12,6 +12,7 @@ use serde_json::Value;
 use crate::builder::AgentBuilder;
 use crate::cancel::Cancel;
 use crate::clock::Clock;
+use crate::document::Documents;
 use crate::error::AgentError;
 use crate::history::HistoryLimits;
 use crate::hook::{Backstop, Hook};
@@ -29,10 +30,14 @@ pub(crate) struct Parts {
     pub(crate) plan: Arc<Plan>,
     /// The plan's instructions with what the runtime adds; what the model is sent as system text.
     pub(crate) system: String,
+    /// The same with the text on how to write a tool, for trips that offer `add_tool`.
+    pub(crate) system_adding: String,
     pub(crate) model: Arc<dyn Model>,
     /// The model without its provider's name.
     pub(crate) model_name: String,
     pub(crate) tools: BTreeMap<String, Arc<dyn ToolBody>>,
+    /// The agent's document.
+    pub(crate) documents: Option<Arc<Documents>>,
     /// Bodies of grants, by full name.
     pub(crate) grants: BTreeMap<String, Arc<dyn ToolBody>>,
     pub(crate) hook: Option<Arc<dyn Hook>>,
@@ -47,7 +52,7 @@ pub(crate) struct Parts {
     pub(crate) zone: jiff::tz::TimeZone,
     pub(crate) stream: bool,
     pub(crate) wire: bool,
-    pub(crate) secrets: Option<gesta_store::Secrets>,
+    pub(crate) secrets: Option<Arc<gesta_store::Secrets>>,
     /// What was said goes to the log, past this.
     pub(crate) content: Option<crate::trace::Redactor>,
 }

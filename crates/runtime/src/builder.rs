@@ -16,6 +16,7 @@ use serde_json::Value;
 
 use crate::agent::{Agent, Parts};
 use crate::clock::Clock;
+use crate::document::{DocumentSettings, Documents};
 use crate::error::AgentError;
 use crate::grant::Grant;
 use crate::history::HistoryLimits;
@@ -30,6 +31,8 @@ pub struct AgentBuilder {
     model: Option<Arc<dyn Model>>,
     model_name: String,
     tools: Vec<Tool>,
+    document: Option<String>,
+    document_settings: DocumentSettings,
     grants: Vec<Grant>,
     hook: Option<Arc<dyn Hook>>,
     backstops: Vec<Arc<dyn Backstop>>,
@@ -38,7 +41,7 @@ pub struct AgentBuilder {
     clock: Option<Clock>,
     plain: bool,
     wire: bool,
-    secrets: Option<gesta_store::Secrets>,
+    secrets: Option<Arc<gesta_store::Secrets>>,
     content: Option<crate::trace::Redactor>,
     snapshot: Option<Value>,
 }
@@ -85,6 +88,22 @@ impl AgentBuilder {
     #[must_use]
     pub fn tool(mut self, tool: Tool) -> Self {
         self.tools.push(tool);
+        self
+    }
+
+    /// A document of tools, as source text: every conversation begins with a copy of its own, and its tools are offered
+    /// beside the others (`spec/documents.md`). Documents run in worker processes: a program that is not `gesta` calls
+    /// [`gesta_sandbox::worker_main`] first in its `main`.
+    #[must_use]
+    pub fn document(mut self, source: &str) -> Self {
+        self.document = Some(source.to_owned());
+        self
+    }
+
+    /// How the document is run: its limits, whether tools can be added, the workers.
+    #[must_use]
+    pub fn document_settings(mut self, settings: DocumentSettings) -> Self {
+        self.document_settings = settings;
         self
     }
 
@@ -278,7 +297,7 @@ impl AgentBuilder {
     /// Keys that sign runs which their caller keeps ([`Agent::save`]).
     #[must_use]
     pub fn secrets(mut self, secrets: gesta_store::Secrets) -> Self {
-        self.secrets = Some(secrets);
+        self.secrets = Some(Arc::new(secrets));
         self
     }
 
@@ -321,6 +340,8 @@ impl AgentBuilder {
             .map_err(|_| AgentError::Incomplete(format!("there is no time zone `{}`", self.spec.timezone)))?;
         self.take_tools()?;
         self.spec.grants = self.grants.iter().map(|grant| grant.spec.clone()).collect();
+        self.spec.document = self.document.as_deref().map(crate::document::hash_of);
+        self.spec.tools_change |= self.document.is_some();
         let plan = Plan::new(self.spec, self.functions)?;
         let snapshot = self.snapshot.take();
         let snapshot = serde_json::json!({
@@ -329,9 +350,19 @@ impl AgentBuilder {
             "folder": snapshot,
         });
         let stored = self.store.is_some();
+        let documents = match &self.document {
+            Some(base) => {
+                let (settings, secrets) = (self.document_settings, self.secrets.clone());
+                Some(Arc::new(Documents::new(base, settings, &plan, secrets, stored)?))
+            }
+            None => None,
+        };
+        let system = system_text(&plan, model.as_ref());
         let tools = self.tools.into_iter().filter_map(|tool| Some((tool.spec.name, tool.body?)));
         Ok(Agent(Arc::new(Parts {
-            system: system_text(&plan, model.as_ref()),
+            system_adding: with_guidance(&system, documents.is_some()),
+            system,
+            documents,
             model,
             model_name: self.model_name,
             tools: tools.collect::<BTreeMap<String, Arc<dyn ToolBody>>>(),
@@ -384,6 +415,15 @@ fn system_text(plan: &Plan, model: &dyn Model) -> String {
         text.push_str(&schema.to_string());
     }
     text
+}
+
+/// The system text for trips on which the model may write tools (`spec/documents.md`, 3.13).
+fn with_guidance(system: &str, documents: bool) -> String {
+    match (documents, system.is_empty()) {
+        (false, _) => String::new(),
+        (true, true) => gesta_document::ADD_TOOL_GUIDANCE.to_owned(),
+        (true, false) => format!("{system}\n\n{}", gesta_document::ADD_TOOL_GUIDANCE),
+    }
 }
 
 /// What a decision function may answer with.

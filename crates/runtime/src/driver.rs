@@ -16,6 +16,7 @@ use tracing::{Instrument, Span};
 
 use crate::agent::Parts;
 use crate::cancel::Cancel;
+use crate::document::{Asked, Working};
 use crate::error::AgentError;
 use crate::history::History;
 use crate::journal::Journal;
@@ -34,6 +35,8 @@ pub(crate) struct Driver {
     run: Run,
     journal: Journal,
     history: History,
+    /// The turn's working copy of the document, where the agent has one.
+    working: Option<Working>,
     shortened: bool,
     cancel: Cancel,
     listener: Option<Listener>,
@@ -54,6 +57,7 @@ impl Driver {
         run: Run,
         journal: Journal,
         history: History,
+        working: Option<Working>,
         cancel: Cancel,
         listener: Option<Listener>,
         resumed: bool,
@@ -65,6 +69,7 @@ impl Driver {
             run,
             journal,
             history,
+            working,
             shortened: false,
             cancel,
             listener,
@@ -140,6 +145,7 @@ impl Driver {
             parts: &self.parts,
             run: &self.run,
             history: self.history.messages(),
+            working: self.working.as_ref(),
             listener: self.listener.as_ref(),
             resumed: self.resumed,
         };
@@ -165,6 +171,7 @@ impl Driver {
                     if let Ok(done) = done { self.take(done); }
                 }
             }
+            Some(asked) = asked(&mut self.working) => self.ask(asked),
             () = self.cancel.cancelled(), if !self.cancel_fed() => { let _ = self.feed(InputKind::Cancelled); }
             () = pause(left.unwrap_or(RENEW_EVERY)), if left.is_some() => {
                 self.ticked = deadline;
@@ -175,6 +182,15 @@ impl Driver {
             () = pause(RENEW_EVERY), if self.journal.is_leased() => self.journal.renew().await?,
         }
         Ok(())
+    }
+
+    /// A running call of the document asks for a grant. What is asked too late is told that nobody listens.
+    fn ask(&mut self, asked: Asked) {
+        let Asked { call, n, grant, arguments, answer } = asked;
+        let want = self.run.wants().into_iter().find(|want| want.effect == Effect::RunTool(call.clone()));
+        let (Some(want), Some(working)) = (want, &mut self.working) else { return };
+        working.wait_for(call, n, answer);
+        let _ = self.feed(InputKind::Met { want: want.id, met: Met::Asked { n, grant, arguments } });
     }
 
     fn cancel_fed(&self) -> bool {
@@ -192,6 +208,9 @@ impl Driver {
             self.shortened = true;
             tracing::warn!(run = ?self.run.opening().map(|it| &it.run), "the history was too long and was shortened");
             return;
+        }
+        if let Some(image) = self.working.as_ref().and_then(Working::take_changed) {
+            self.journal.keep(image);
         }
         let said = self.feed(InputKind::Met { want: done.want, met: done.met });
         if let Err(why) = said {
@@ -216,6 +235,9 @@ impl Driver {
         let _within = self.run_span.enter();
         let events = self.run.feed_owned(input)?;
         self.resumed |= events.iter().any(|event| matches!(event.what, EventKind::Held { .. }));
+        if let Some(working) = &mut self.working {
+            working.hand_back(&events);
+        }
         self.tell(&events);
         self.journal.gather(events);
         Ok(())
@@ -245,6 +267,14 @@ impl Driver {
         result.outcome = Some(Outcome::StoreFailed);
         result.error = Some(RunError::of(Outcome::StoreFailed, why.to_string()));
         result
+    }
+}
+
+/// The next grant that a running call of the document asks for; never, where there is no document.
+async fn asked(working: &mut Option<Working>) -> Option<Asked> {
+    match working {
+        Some(working) => working.next_asked().await,
+        None => std::future::pending().await,
     }
 }
 

@@ -55,6 +55,9 @@ pub enum AgentError {
         /// The hash of its configuration.
         config: String,
     },
+    /// The conversation's document cannot be read.
+    #[error("document: {0}")]
+    Document(#[from] gesta_document::ImageError),
     /// A saved run was not taken.
     #[error(transparent)]
     State(#[from] StateError),

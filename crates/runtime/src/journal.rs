@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use gesta_run::{CallId, Event, EventKind, Run, Timestamp};
-use gesta_store::{HeadChange, HoldClosed, Lease, NewRun, Store, StoreError};
+use gesta_run::{CallId, Event, EventKind, Outcome, Run, Timestamp};
+use gesta_store::{DocumentChange, HeadChange, HoldClosed, Lease, NewRun, Store, StoreError};
 
 use crate::history;
 
@@ -15,6 +15,10 @@ pub(crate) struct Journal {
     /// Events that the store has.
     stored: u64,
     pending: Vec<Event>,
+    /// The working copy of the document, where it is to be kept with the next append.
+    working: Option<Vec<u8>>,
+    /// The version of the conversation's document that the turn began with, where there is a document.
+    document_from: Option<u64>,
     /// Holds that the store shows.
     holds: BTreeSet<CallId>,
     /// The run's own store is memory, and nobody else looks at it: it is written down only if the run is left.
@@ -31,16 +35,44 @@ enum Place {
 impl Journal {
     pub(crate) fn new(store: Arc<dyn Store>, run: NewRun, lazy: bool) -> Self {
         let place = Place::New(Box::new(run));
-        Self { store, place, stored: 0, pending: Vec::new(), holds: BTreeSet::new(), lazy }
+        Self {
+            store,
+            place,
+            stored: 0,
+            pending: Vec::new(),
+            working: None,
+            document_from: None,
+            holds: BTreeSet::new(),
+            lazy,
+        }
     }
 
     pub(crate) fn taken_up(store: Arc<dyn Store>, lease: Lease, run: &Run, stored: u64) -> Self {
         let holds = run.holds().into_iter().map(|hold| hold.id).collect();
-        Self { store, place: Place::Leased(lease), stored, pending: Vec::new(), holds, lazy: false }
+        Self {
+            store,
+            place: Place::Leased(lease),
+            stored,
+            pending: Vec::new(),
+            working: None,
+            document_from: None,
+            holds,
+            lazy: false,
+        }
     }
 
     pub(crate) fn gather(&mut self, events: Vec<Event>) {
         self.pending.extend(events);
+    }
+
+    /// The turn has a working copy of the document, taken from this version of the conversation's.
+    pub(crate) fn has_document(&mut self, from: u64) {
+        self.document_from = Some(from);
+    }
+
+    /// Keeps the working copy with the next append, which tells of the call that changed it.
+    pub(crate) fn keep(&mut self, image: Vec<u8>) {
+        self.working = Some(image);
     }
 
     /// Whether there is a lease to be kept.
@@ -89,7 +121,8 @@ impl Journal {
             }
             return Ok(());
         }
-        let change = self.change(run, release);
+        let mut change = self.change(run, release);
+        change.working = self.working.take();
         self.store.append(lease, self.stored, &self.pending, change).await?;
         self.stored += self.pending.len() as u64;
         self.pending.clear();
@@ -116,14 +149,29 @@ impl Journal {
         let holds_closed =
             closed.map(|call| HoldClosed { call: call.clone(), answer: run.hold_answer(call).cloned(), at });
         HeadChange {
-            status: run.status(),
             outcome: run.outcome().copied(),
             closed: run.closed(),
             holds_closed: holds_closed.collect(),
             holds: if opened { holds } else { Vec::new() },
             turn: self.turn(run),
+            document: self.document(),
+            working: None,
             release,
+            ..HeadChange::to(run.status())
         }
+    }
+
+    /// A turn that completed leaves its working copy to the conversation; any other end takes it back
+    /// (`spec/documents.md`, 3.12).
+    fn document(&self) -> DocumentChange {
+        let Some(from) = self.document_from else { return DocumentChange::Keep };
+        let ends = self.pending.iter().filter_map(|event| match &event.what {
+            EventKind::Ended { outcome: Outcome::Completed, .. } => Some(DocumentChange::Adopt { from }),
+            EventKind::Ended { outcome, .. } if !outcome.can_go_on() => Some(DocumentChange::Drop),
+            EventKind::Settled => Some(DocumentChange::Drop),
+            _ => None,
+        });
+        ends.last().unwrap_or_default()
     }
 
     /// What goes into the history, with the append in which the run can no longer go on.

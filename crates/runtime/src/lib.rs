@@ -23,6 +23,7 @@
 
 mod agent;
 mod builder;
+mod document;
 mod driver;
 mod turn;
 
@@ -56,6 +57,7 @@ pub use agent::{Agent, Ask, Resume, Resumed};
 pub use builder::{AgentBuilder, IntoRuling};
 pub use cancel::Cancel;
 pub use clock::Clock;
+pub use document::DocumentSettings;
 pub use error::AgentError;
 pub use folder_agent::{FolderAgent, OpenError};
 pub use grant::Grant;

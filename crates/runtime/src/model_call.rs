@@ -12,7 +12,7 @@ pub(crate) fn ask(stage: &Stage<'_>, want: WantId) -> Performing {
     let none = ToolList::default();
     let request = Request {
         model: &parts.model_name,
-        system: &parts.system,
+        system: if adds_tools(run) { &parts.system_adding } else { &parts.system },
         history: stage.history,
         messages: run.transcript(),
         tools: run.offered().map_or(&none, |tools| tools.as_ref()),
@@ -31,6 +31,11 @@ pub(crate) fn ask(stage: &Stage<'_>, want: WantId) -> Performing {
         let (met, held_back) = pieces.follow(answer).await;
         Done { want, met, held_back }
     })
+}
+
+/// Whether this trip offers the document's `add_tool`.
+fn adds_tools(run: &gesta_run::Run) -> bool {
+    run.offered().and_then(|tools| tools.get("add_tool")).is_some_and(|tool| tool.spec.document)
 }
 
 struct Pieces {

@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use gesta_run::json::Object;
 use gesta_run::{
-    Answer, Attempt, CallId, CallState, Delta, Effect, HookError, Message, Met, Phase, Run, ToolEffect, Want, WantId,
+    Answer, Attempt, CallId, CallState, Delta, Effect, Fault, FaultKind, HookError, Message, Met, Phase, Run,
+    ToolEffect, Usage, Want, WantId,
 };
 use serde_json::Value;
 use tokio::runtime::{Handle, RuntimeFlavor};
@@ -17,6 +18,7 @@ use tokio::task::JoinHandle;
 use tracing::{Instrument, Span};
 
 use crate::agent::Parts;
+use crate::document::Working;
 use crate::hook::{CallAsked, Hook, TurnSeen};
 use crate::model_call;
 use crate::progress::Listener;
@@ -42,6 +44,7 @@ pub(crate) struct Stage<'a> {
     pub(crate) parts: &'a Arc<Parts>,
     pub(crate) run: &'a Run,
     pub(crate) history: &'a [Message],
+    pub(crate) working: Option<&'a Working>,
     pub(crate) listener: Option<&'a Listener>,
     pub(crate) resumed: bool,
 }
@@ -51,7 +54,7 @@ impl Stage<'_> {
         let id = want.id.clone();
         match &want.effect {
             Effect::CallModel => model_call::ask(self, id),
-            Effect::Offer => ready(id, Met::Offered { added: Vec::new() }),
+            Effect::Offer => self.offer(id),
             Effect::Decide(call) => self.decide(id, call),
             Effect::RunTool(call) => self.run_tool(id, call),
             Effect::DecideGrant(call, n) => self.decide_grant(id, call, *n),
@@ -73,6 +76,25 @@ impl Stage<'_> {
             conversation: opening.and_then(|it| it.conversation.clone()),
             contact: opening.and_then(|it| it.contact.clone()),
         }
+    }
+
+    /// The tools of the document are those of the run, read anew on each trip.
+    fn offer(&self, id: WantId) -> Performing {
+        let Some(working) = self.working else { return ready(id, Met::Offered { added: Vec::new() }) };
+        let specs = working.specs();
+        met(id, async move {
+            match specs.await {
+                Ok(added) => Met::Offered { added },
+                Err(failure) => Met::Failed(Fault {
+                    kind: FaultKind::Config,
+                    message: format!("the document's tools cannot be read: {failure}"),
+                    retryable: false,
+                    status: None,
+                    retry_after_ms: None,
+                    usage: Usage::default(),
+                }),
+            }
+        })
     }
 
     fn decide(&self, id: WantId, call: &CallId) -> Performing {
@@ -160,6 +182,11 @@ impl Stage<'_> {
             let text = "the arguments are not those that were approved; the call was not run";
             return ready(id, Met::Answered(Answer::Error(text.to_owned())));
         };
+        if let (true, Some(working)) = (state.tool.as_ref().is_some_and(|it| it.spec.document), self.working) {
+            let span = crate::trace::tool_span(&state.name, call);
+            let running = working.call(state, arguments, self.parts.clock.now()).instrument(span);
+            return met(id, async move { Met::Answered(running.await) });
+        }
         let limit_ms = state.tool.as_ref().map_or(gesta_run::tool::TIME_LIMIT_MS, |tool| tool.spec.time_limit_ms);
         let Some(body) = self.parts.tools.get(&state.name).cloned() else {
             let text = format!("tool `{}` has no body here", state.name);
@@ -191,7 +218,7 @@ impl Stage<'_> {
             Met::Performed(match running.await {
                 Some(Answer::Ok(_)) => Attempt::Performed,
                 Some(Answer::Error(text)) => failed(text),
-                Some(Answer::TimedOut) => failed("timeout".to_owned()),
+                Some(Answer::TimedOut | Answer::TimedOutWith(_)) => failed("timeout".to_owned()),
                 Some(Answer::Unknown) => failed("outcome_unknown".to_owned()),
                 None => failed("panicked".to_owned()),
             })

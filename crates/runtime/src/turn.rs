@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use gesta_run::{FeedError, Input, InputKind, Opening, Run, RunId, RunResult};
+use gesta_run::{ConversationId, FeedError, Input, InputKind, Opening, Run, RunId, RunResult};
 use gesta_store::{Busy, NewRun, StoreError};
 
 use crate::agent::{Ask, Parts, Resume};
+use crate::document::Working;
 use crate::driver::Driver;
 use crate::error::AgentError;
 use crate::history::History;
@@ -42,6 +43,16 @@ pub(crate) async fn run(parts: &Arc<Parts>, ask: Ask) -> Result<RunResult, Agent
         at,
     };
     let mut journal = open(parts, new, &ask).await?;
+    let working = match working(parts, &id, ask.conversation.as_ref(), false).await {
+        Ok(working) => working,
+        Err(why) => {
+            journal.abandon().await;
+            return Err(why);
+        }
+    };
+    if let Some(working) = &working {
+        journal.has_document(working.from);
+    }
     journal.gather(events.clone());
     let history = match &ask.conversation {
         Some(conversation) => {
@@ -52,9 +63,22 @@ pub(crate) async fn run(parts: &Arc<Parts>, ask: Ask) -> Result<RunResult, Agent
     if let Some(listener) = &ask.listener {
         listener(Progress::Started { run: id });
     }
-    let driver = Driver::new(parts.clone(), run, journal, history, ask.cancel, ask.listener, false);
+    let driver = Driver::new(parts.clone(), run, journal, history, working, ask.cancel, ask.listener, false);
     driver.tell(&events);
     driver.drive().await
+}
+
+/// The turn's working copy of the document, where the agent has one.
+pub(crate) async fn working(
+    parts: &Arc<Parts>,
+    run: &RunId,
+    conversation: Option<&ConversationId>,
+    resumed: bool,
+) -> Result<Option<Working>, AgentError> {
+    match &parts.documents {
+        Some(documents) => documents.open(parts.store.as_ref(), run, conversation, resumed).await.map(Some),
+        None => Ok(None),
+    }
 }
 
 async fn open(parts: &Arc<Parts>, new: NewRun, ask: &Ask) -> Result<Journal, AgentError> {

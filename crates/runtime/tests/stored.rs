@@ -14,7 +14,7 @@ use gesta_run::{
 use gesta_runtime::{Agent, AgentError, AnswerFuture, Ask, Resume, Scope, Tool};
 use gesta_scene::Script;
 use gesta_store::{HoldFilter, Sqlite, Store, StoreOptions};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::sync::Notify;
 
 /// A tool that counts its runs, tells when it has begun, and does not end before it is let.
@@ -247,6 +247,40 @@ async fn a_store_without_room_is_an_outcome_and_nothing_with_effects_has_run() {
     assert!(refused, "{result:?}");
     assert_eq!(gate.ran(), 0);
     assert_eq!(agent.run("Move it").await.unwrap().outcome, Some(Outcome::Completed), "it works again");
+}
+
+/// Digs as deep as it is told, and is parked beside another call.
+const DIGS: &str = "model: calls c1 dig {}\nand: calls c2 move_visit {}\nmodel: Dug.\n";
+
+#[tokio::test]
+async fn a_result_of_any_depth_leaves_a_run_that_is_loaded_again_from_the_store_and_from_a_state() {
+    let key = || gesta_store::Secrets::from_list("a-key-that-is-long-enough-to-be-one").unwrap();
+    for (levels, status) in [(127, CallStatus::Completed), (128, CallStatus::Failed), (5_000, CallStatus::Failed)] {
+        let (dir, gate) = (tempfile::tempdir().unwrap(), Gate::default());
+        let build = |dir: &Path| {
+            let spec = ToolSpec::new("dig", "Digs.", json!({"type": "object"}));
+            let dig = Tool::with_body(spec, move |_: gesta_run::json::Object, _: Scope| -> AnswerFuture {
+                let deep = (0..levels).fold(json!(1), |inner, _| Value::from(vec![inner]));
+                Box::pin(std::future::ready(Answer::Ok(deep)))
+            });
+            let tools = Agent::builder().model(model(DIGS), "s").tool(dig).tool(gate.tool(ToolEffect::Once));
+            let decide = |call: gesta_runtime::CallAsked| async move {
+                if call.name == "dig" { Decision::run() } else { Decision::defer() }
+            };
+            tools.on_tool_call(decide).store(store(dir)).secrets(key()).build().unwrap()
+        };
+        let parked = build(dir.path()).run(ask("r1")).await.unwrap();
+        assert_eq!((parked.status, parked.tool_calls[0].status), (Status::Parked, status), "{levels}");
+        let again = build(dir.path());
+        let saved = again.save(&"r1".into()).await.unwrap();
+        let elsewhere = tempfile::tempdir().unwrap();
+        let other = build(elsewhere.path());
+        let taken = other.take_saved(&saved).await.unwrap();
+        let done = other.resume(&taken, approve(&parked)).await.unwrap().result;
+        assert_eq!((done.outcome, done.tool_calls[0].status), (Some(Outcome::Completed), status), "{levels}");
+        let done = again.resume(&"r1".into(), approve(&parked)).await.unwrap().result;
+        assert_eq!((done.outcome, done.text.as_str()), (Some(Outcome::Completed), "Dug."), "{levels}");
+    }
 }
 
 fn every_call_has_its_result(messages: &[Message]) {

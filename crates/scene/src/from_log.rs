@@ -130,7 +130,8 @@ impl<'a> Teller<'a> {
                 vec![World::Policy { call: grants::id(call, *n), says: policy(ruling) }]
             }
             EventKind::GrantAnswered { call, n, end, .. } => {
-                vec![World::Grant { id: grants::id(call, *n), answer: grants::answer_of(end) }]
+                let answers = grants::answers_of(end).into_iter();
+                answers.map(|answer| World::Grant { id: grants::id(call, *n), answer }).collect()
             }
             EventKind::HoldAnswered { now, .. } => self.person(&unusual(now)),
             EventKind::Detected { backstop, wanted, error, .. } => {
@@ -205,13 +206,13 @@ fn tool(call: &CallId, end: &CallEnd) -> Vec<World> {
         Value::String(text) => text.clone(),
         other => other.to_string(),
     };
-    let answer = match end.status {
-        CallStatus::TimedOut => Answer::TimedOut,
-        CallStatus::OutcomeUnknown => Answer::Unknown,
-        _ if end.is_error => Answer::Error(text()),
-        _ => Answer::Ok(uncut(&end.result).unwrap_or_else(|| end.result.clone())),
+    let answers = match end.status {
+        CallStatus::TimedOut => vec![Answer::TimedOut, Answer::TimedOutWith(text())],
+        CallStatus::OutcomeUnknown => vec![Answer::Unknown],
+        _ if end.is_error => vec![Answer::Error(text())],
+        _ => vec![Answer::Ok(uncut(&end.result).unwrap_or_else(|| end.result.clone()))],
     };
-    vec![World::Tool { call: call.to_string(), answer }]
+    answers.into_iter().map(|answer| World::Tool { call: call.to_string(), answer }).collect()
 }
 
 /// Of a result that was cut only the beginning is known: one as long as the whole is cut to the same.

@@ -104,14 +104,14 @@ pub(crate) fn named(run: &Run, call: &CallId, n: u32) -> String {
 }
 
 /// What a grant may have said for it to end like this.
-pub(crate) fn answer_of(end: &CallEnd) -> Answer {
+pub(crate) fn answers_of(end: &CallEnd) -> Vec<Answer> {
     use gesta_run::call::CallStatus::{OutcomeUnknown, TimedOut};
-    match (end.status, &end.result) {
-        (TimedOut, _) => Answer::TimedOut,
-        (OutcomeUnknown, _) => Answer::Unknown,
-        (_, Value::String(text)) if end.is_error => Answer::Error(text.clone()),
-        (_, other) if end.is_error => Answer::Error(other.to_string()),
-        (_, other) => Answer::Ok(other.clone()),
+    let text = || end.result.as_str().map_or_else(|| end.result.to_string(), str::to_owned);
+    match end.status {
+        TimedOut => vec![Answer::TimedOut, Answer::TimedOutWith(text())],
+        OutcomeUnknown => vec![Answer::Unknown],
+        _ if end.is_error => vec![Answer::Error(text())],
+        _ => vec![Answer::Ok(end.result.clone())],
     }
 }
 

@@ -125,7 +125,7 @@ pub const WORLD: Group = Group {
         e("policy: ID fails [WHY]", "policy: c1 fails no connection", "the hook fails"),
         e("tool: ID ok [JSON]", r#"tool: c1 ok {"moved":"fri"}"#, "a tool returns a result; `null` without one"),
         e("tool: ID error TEXT", "tool: c1 error the box is locked", "its body fails"),
-        e("tool: ID times out", "tool: c1 times out", "its time limit passes"),
+        e("tool: ID times out [TEXT]", "tool: c1 times out", "its time limit passes; with a text that says which"),
         e("tool: ID unknown", "tool: c1 unknown", "it began, and nobody knows what came of it"),
         e(
             "document: ID asks GRANT [JSON]",

@@ -143,6 +143,7 @@ fn tool(head: &str, answer: &Answer) -> String {
         Answer::Ok(value) => format!("{head} ok {}", canonical(value)),
         Answer::Error(text) => said(&format!("{head} error"), text),
         Answer::TimedOut => format!("{head} times out"),
+        Answer::TimedOutWith(text) => said(&format!("{head} times out"), text),
         Answer::Unknown => format!("{head} unknown"),
     }
 }

@@ -170,7 +170,8 @@ fn tool(line: &mut Cursor<'_>) -> Read<Answer> {
         return Ok(Answer::Error(line.text()));
     }
     if line.eat("times out") {
-        return Ok(Answer::TimedOut);
+        let text = line.text();
+        return Ok(if text.is_empty() { Answer::TimedOut } else { Answer::TimedOutWith(text) });
     }
     if line.eat("unknown") {
         return Ok(Answer::Unknown);

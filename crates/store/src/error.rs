@@ -77,6 +77,24 @@ pub enum StoreError {
         /// The run.
         run: RunId,
     },
+    /// The conversation's document is not the one that the writer began with: another changed it meanwhile.
+    #[error("the document of conversation `{conversation}` has version {found}, not {from}; read it and try again")]
+    DocumentConflict {
+        /// The conversation.
+        conversation: ConversationId,
+        /// The version the writer began with; 0 stands for none.
+        from: u64,
+        /// The version there is; 0 stands for none.
+        found: u64,
+    },
+    /// The image of a document is larger than a store takes.
+    #[error("the document has {bytes} bytes, at most {max} can be stored; remove tools or data from it")]
+    DocumentTooLarge {
+        /// How large it is.
+        bytes: u64,
+        /// The limit.
+        max: u64,
+    },
     /// A value can't be written as JSON.
     #[error("run `{run}`: an event can't be written: {reason}")]
     Unwritable {
@@ -248,6 +266,8 @@ impl StoreError {
             Self::HoldSettled { .. } => "hold_settled",
             Self::NoSuchHold { .. } => "no_such_hold",
             Self::TurnRecorded { .. } => "turn_recorded",
+            Self::DocumentConflict { .. } => "document_conflict",
+            Self::DocumentTooLarge { .. } => "document_too_large",
             Self::Unwritable { .. } => "event_unwritable",
             Self::DamagedEvents { .. } | Self::DamagedTurn { .. } | Self::DamagedRow { .. } => "record_damaged",
             Self::LogNewer { .. } => "log_newer",

@@ -1,9 +1,10 @@
-//! Where runs are kept: the log of events, conversations, holds and configuration snapshots, behind small traits.
+//! Where runs are kept: the log of events, conversations, documents, holds and configuration snapshots, behind small traits.
 //!
 //! ```text
 //! traits     what every backend promises        types, error   what goes in and comes out
 //! sqlite     one file, the embedded default     memory         nothing on disk
-//! secret     keys, signed states                folder         where the data lives
+//! document   images of documents                secret         keys, signed states
+//! folder     where the data lives
 //! ```
 //!
 //! The events of one step are one append, and an append is all or nothing. Whoever appends holds the run's lease; a
@@ -32,6 +33,7 @@
 
 mod clock;
 mod codec;
+mod document;
 mod error;
 mod folder;
 mod memory;
@@ -42,12 +44,13 @@ mod traits;
 mod types;
 
 pub use clock::Clock;
+pub use document::{DOCUMENT_BYTES_MAX, DocumentChange, DocumentHead, StoredDocument};
 pub use error::{Busy, StoreError};
 pub use folder::{data_folder, default_folder, writable};
 pub use memory::{Memory, RUNS_KEPT_MAX};
 pub use secret::{KEY_BYTES_MIN, SecretError, Secrets};
 pub use sqlite::{FILE_NAME, Sqlite, StoreOptions};
-pub use traits::{Configs, Conversations, Holds, Pending, RunLog, Store, Wire};
+pub use traits::{Configs, Conversations, Documents, Holds, Pending, RunLog, Store, Wire};
 pub use types::{
     ConversationHead, HeadChange, HoldClosed, HoldCursor, HoldFilter, Lease, LeaseHolder, NewRun, OpenHold, PAGE_MAX,
     RunCursor, RunFilter, RunHead, StoredRun, Turn, WireRecord,

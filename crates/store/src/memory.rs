@@ -1,5 +1,7 @@
 //! A store that lasts as long as the process: for tests, and for agents that were given no other.
 
+mod documents;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -9,6 +11,7 @@ use gesta_run::id::{CallId, ConversationId, RunId};
 use gesta_run::outcome::Status;
 use gesta_run::time::Timestamp;
 
+use crate::document::{self, StoredDocument};
 use crate::error::{Busy, StoreError};
 use crate::place::{TENANT_LOCAL, Tenant};
 use crate::sqlite::StoreOptions;
@@ -34,6 +37,7 @@ struct Rows {
     runs: BTreeMap<RunId, Kept>,
     closed: VecDeque<RunId>,
     conversations: BTreeMap<ConversationId, Talk>,
+    documents: BTreeMap<ConversationId, StoredDocument>,
     configs: BTreeMap<String, String>,
 }
 
@@ -44,6 +48,7 @@ struct Kept {
     turn_recorded: bool,
     holds: BTreeMap<CallId, KeptHold>,
     wire: BTreeMap<(u32, u32), WireRecord>,
+    working: Option<Vec<u8>>,
 }
 
 #[derive(Debug)]
@@ -163,7 +168,8 @@ impl Rows {
             held_by: Some(LeaseHolder { owner: OWNER.to_owned(), until }),
         };
         let events = as_stored(first).collect();
-        let kept = Kept { head, events, turn_recorded: false, holds: BTreeMap::new(), wire: BTreeMap::new() };
+        let (holds, wire) = (BTreeMap::new(), BTreeMap::new());
+        let kept = Kept { head, events, turn_recorded: false, holds, wire, working: None };
         self.runs.insert(new.run, kept);
         Ok(())
     }
@@ -202,7 +208,7 @@ impl Rows {
         if change.turn.is_some() && kept.turn_recorded && lease.conversation.is_some() {
             return Err(StoreError::TurnRecorded { run: run() });
         }
-        Ok(())
+        self.check_document(lease, change)
     }
 
     fn append(
@@ -210,10 +216,13 @@ impl Rows {
         lease: &Lease,
         at: u64,
         events: &[Event],
-        change: HeadChange,
+        mut change: HeadChange,
         (now, until): (Timestamp, Timestamp),
     ) -> Result<(), StoreError> {
+        document::check_size(change.working.as_deref())?;
         self.check(lease, at, &change)?;
+        let time = events.last().map_or(now, |event| event.at);
+        self.change_document(lease, change.working.take(), change.document, time);
         let Self { runs, conversations, .. } = self;
         let Some(kept) = runs.get_mut(&lease.run) else { return Err(StoreError::Fenced { run: lease.run.clone() }) };
         let frees = change.frees_conversation();
@@ -223,13 +232,12 @@ impl Rows {
         kept.head.outcome = change.outcome;
         let newly_closed = change.closed && !kept.head.closed;
         kept.head.closed = change.closed;
-        let at = events.last().map_or(now, |event| event.at);
         if !events.is_empty() {
-            kept.head.updated_at = at;
+            kept.head.updated_at = time;
         }
         kept.head.held_by = (!change.release).then(|| LeaseHolder { owner: OWNER.to_owned(), until });
         for hold in change.holds {
-            let opened_at = kept.holds.get(&hold.id).map_or(at, |before| before.opened_at);
+            let opened_at = kept.holds.get(&hold.id).map_or(time, |before| before.opened_at);
             kept.holds.insert(hold.id.clone(), KeptHold { hold, opened_at, closed: None });
         }
         for closed in change.holds_closed {
@@ -240,7 +248,7 @@ impl Rows {
         if let Some(talk) = lease.conversation.as_ref().and_then(|it| conversations.get_mut(it)) {
             if frees {
                 talk.head.run.take_if(|run| *run == lease.run);
-                talk.head.updated_at = at;
+                talk.head.updated_at = time;
             } else if change.status != Status::Ended {
                 talk.head.run = Some(lease.run.clone());
             }
@@ -369,7 +377,8 @@ impl Conversations for Memory {
             rows.runs.retain(|_, kept| kept.head.conversation.as_ref() != Some(conversation));
             let Rows { runs, closed, .. } = rows;
             closed.retain(|run| runs.contains_key(run));
-            rows.conversations.remove(conversation).is_some() || rows.runs.len() < before
+            let document = rows.documents.remove(conversation).is_some();
+            rows.conversations.remove(conversation).is_some() || rows.runs.len() < before || document
         })))
     }
 }

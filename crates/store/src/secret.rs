@@ -66,6 +66,11 @@ impl Secrets {
         if keys.is_empty() { Err(SecretError::Empty) } else { Ok(Self { keys }) }
     }
 
+    /// The keys, for what signs by itself: the first signs, all verify.
+    pub fn keys(&self) -> impl Iterator<Item = &[u8]> {
+        self.keys.iter().map(|key| key.as_slice())
+    }
+
     /// The keys of a list, for instance `GESTA_SECRET`, or, without one, the key in the data folder, which is made at
     /// the first start: 256 random bits in a file that its owner alone may read.
     ///

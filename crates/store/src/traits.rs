@@ -1,4 +1,4 @@
-//! What a store promises, in five small traits: every backend keeps to them, and one conformance suite checks it.
+//! What a store promises, in six small traits: every backend keeps to them, and one conformance suite checks it.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -6,6 +6,7 @@ use std::pin::Pin;
 use gesta_run::event::Event;
 use gesta_run::id::{CallId, ConversationId, RunId};
 
+use crate::document::{DocumentHead, StoredDocument};
 use crate::error::StoreError;
 use crate::types::{
     ConversationHead, HeadChange, HoldClosed, HoldFilter, Lease, NewRun, OpenHold, RunFilter, RunHead, StoredRun, Turn,
@@ -35,7 +36,8 @@ pub trait RunLog: Send + Sync {
     /// [`StoreError::Fenced`] when the run was taken by someone else or the lease was given back, and
     /// [`StoreError::Conflict`] when the run has not `at` events: stop, discard, tell whoever listens.
     /// [`StoreError::HoldSettled`] when a hold that is to be closed was closed before: the first answer has won.
-    /// [`StoreError::CommitUnknown`] when nobody knows whether it was stored: load the run and look, never repeat it.
+    /// [`StoreError::DocumentConflict`] when the conversation's document is not the one that the turn began with, and
+    /// [`StoreError::DocumentTooLarge`]. [`StoreError::CommitUnknown`] when nobody knows whether it was stored: load the run and look, never repeat it.
     fn append<'a>(&'a self, lease: &'a Lease, at: u64, events: &'a [Event], change: HeadChange) -> Pending<'a, ()>;
 
     /// Reads a run: its head and all its events.
@@ -96,12 +98,45 @@ pub trait Conversations: Send + Sync {
     /// Only those of the storage itself.
     fn conversations(&self, limit: u32) -> Pending<'_, Vec<ConversationHead>>;
 
-    /// Erases everything of a conversation: history, runs, events, holds, captured exchanges. A run that is going on
+    /// Erases everything of a conversation: history, document, runs, events, working copies, holds, captured exchanges. A
+    /// run that is going on
     /// there finds its lease gone. Returns whether there was anything.
     ///
     /// # Errors
     /// Only those of the storage itself.
     fn erase<'a>(&'a self, conversation: &'a ConversationId) -> Pending<'a, bool>;
+}
+
+/// The documents of conversations, and the working copies of the runs that change them (`spec/documents.md`, 3.12).
+/// Runs write both by [`RunLog::append`] alone. The bytes mean nothing to a store: damaged ones are given back as they
+/// are, for whoever signed them to find out.
+pub trait Documents: Send + Sync {
+    /// A conversation's document: as the last turn left it that adopted one, or as it was put. None where it never had
+    /// one.
+    ///
+    /// # Errors
+    /// Only those of the storage itself.
+    fn document<'a>(&'a self, conversation: &'a ConversationId) -> Pending<'a, Option<StoredDocument>>;
+
+    /// A run's working copy, where it has one. It outlasts a crash and the run's parking, and goes with the run.
+    ///
+    /// # Errors
+    /// Only those of the storage itself.
+    fn working<'a>(&'a self, run: &'a RunId) -> Pending<'a, Option<Vec<u8>>>;
+
+    /// Puts a document from outside in the place of version `from` (0: of none), for a person who imports one or
+    /// disables a tool. Gives the version it has now. The conversation need not have begun.
+    ///
+    /// # Errors
+    /// [`StoreError::ConversationBusy`] while a run has the conversation, [`StoreError::DocumentConflict`] when the
+    /// document has another version, [`StoreError::DocumentTooLarge`]. Nothing has changed then.
+    fn put_document<'a>(&'a self, conversation: &'a ConversationId, from: u64, image: Vec<u8>) -> Pending<'a, u64>;
+
+    /// Lists documents without their images, those changed last first; at most [`crate::PAGE_MAX`], which 0 stands for.
+    ///
+    /// # Errors
+    /// Only those of the storage itself.
+    fn documents(&self, limit: u32) -> Pending<'_, Vec<DocumentHead>>;
 }
 
 /// Calls and actions that wait for someone. Written by [`RunLog::append`] alone.
@@ -151,6 +186,6 @@ pub trait Wire: Send + Sync {
 }
 
 /// A whole store.
-pub trait Store: RunLog + Conversations + Holds + Configs + Wire {}
+pub trait Store: RunLog + Conversations + Documents + Holds + Configs + Wire {}
 
-impl<T: RunLog + Conversations + Holds + Configs + Wire + ?Sized> Store for T {}
+impl<T: RunLog + Conversations + Documents + Holds + Configs + Wire + ?Sized> Store for T {}

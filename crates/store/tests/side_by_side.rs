@@ -14,8 +14,8 @@ use gesta_run::outcome::{Outcome, Status};
 use gesta_run::time::Timestamp;
 use gesta_run::tool::Accepts;
 use gesta_store::{
-    Clock, HeadChange, HoldClosed, HoldFilter, Lease, Memory, NewRun, RunFilter, Sqlite, Store, StoreError,
-    StoreOptions, Turn,
+    Clock, DocumentChange, HeadChange, HoldClosed, HoldFilter, Lease, Memory, NewRun, RunFilter, Sqlite, Store,
+    StoreError, StoreOptions, Turn,
 };
 
 const SEEDS: u64 = 24;
@@ -40,6 +40,7 @@ enum Step {
     Renew(usize),
     Release(usize),
     Erase(usize),
+    Put { conversation: usize, from: u64, image: Vec<u8> },
     Wait(i64),
 }
 
@@ -97,6 +98,12 @@ fn change(run: &RunId, dice: &mut Rng) -> HeadChange {
         let messages = vec![Message::User { parts: vec![Part::text(dice.u32(..).to_string())], prompted: false }];
         change.turn = Some(Turn { messages, tokens: dice.u64(0..100) });
     }
+    change.working = (dice.u8(0..3) == 0).then(|| vec![dice.u8(..), dice.u8(..)]);
+    change.document = match dice.u8(0..5) {
+        0 => DocumentChange::Adopt { from: dice.u64(0..4) },
+        1 => DocumentChange::Drop,
+        _ => DocumentChange::Keep,
+    };
     change
 }
 
@@ -119,6 +126,10 @@ async fn roll(dice: &mut Rng, side: &Side) -> Step {
         14 if !side.leases.is_empty() => Step::Renew(lease),
         15 if !side.leases.is_empty() => Step::Release(lease),
         16 => Step::Erase(dice.usize(0..CONVERSATIONS)),
+        18 => {
+            let conversation = dice.usize(0..CONVERSATIONS);
+            Step::Put { conversation, from: dice.u64(0..4), image: vec![dice.u8(..)] }
+        }
         17 => Step::Wait(dice.i64(0..40)),
         _ => Step::Claim(run),
     }
@@ -148,6 +159,10 @@ async fn perform(side: &mut Side, step: &Step) -> Result<String, StoreError> {
             let erased = side.store.erase(&conversation(n).as_str().into()).await?;
             Ok(format!("erased: {erased}"))
         }
+        Step::Put { conversation: n, from, image } => {
+            let version = side.store.put_document(&conversation(n).as_str().into(), from, image).await?;
+            Ok(format!("put: {version}"))
+        }
         Step::Wait(_) => Ok(String::new()),
     }
 }
@@ -161,6 +176,7 @@ async fn all(side: &Side) -> String {
         }
         let events = side.store.load(&head.run).await.unwrap().events;
         shown += &format!("{head:?} {events:?}\n");
+        shown += &format!("working copy: {:?}\n", side.store.working(&head.run).await.unwrap());
         for call in ["c0", "c1", "c2"] {
             let closed = side.store.hold_closed(&head.run, &call.into()).await.unwrap();
             shown += &format!("{call}: {closed:?}\n");
@@ -168,7 +184,9 @@ async fn all(side: &Side) -> String {
     }
     shown += &format!("{:?}\n", side.store.holds(&HoldFilter::default()).await.unwrap());
     shown += &format!("{:?}\n", side.store.conversations(0).await.unwrap());
+    shown += &format!("{:?}\n", side.store.documents(0).await.unwrap());
     for n in 0..CONVERSATIONS {
+        shown += &format!("{:?}\n", side.store.document(&conversation(n).as_str().into()).await.unwrap());
         shown += &format!("{:?}\n", side.store.history(&conversation(n).as_str().into(), 5).await.unwrap());
     }
     shown

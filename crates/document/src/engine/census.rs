@@ -130,7 +130,7 @@ impl Census {
                 match self.prototypes.get(node) {
                     Some(known) if known == &prototype.node => found += 1,
                     Some(_) => return Some("the call changed a prototype".to_owned()),
-                    None if !self.nodes.contains(node) && self.is_type(&prototype.node) => {}
+                    None if !self.nodes.contains(node) && self.is_type(graph, &prototype.node) => {}
                     None => return Some("the call gave an object a prototype".to_owned()),
                 }
             }
@@ -139,8 +139,10 @@ impl Census {
         (found + dropped < self.prototypes.len()).then(|| "the call removed a prototype".to_owned())
     }
 
-    fn is_type(&self, node: &NodeRef) -> bool {
-        self.types.values().any(|nodes| nodes.contains(node))
+    /// Whether an object is a type of the record, or belongs to one.
+    fn is_type(&self, graph: &Graph, node: &NodeRef) -> bool {
+        self.nodes.contains(node)
+            && is_within(graph, node, |node| self.types.values().any(|nodes| nodes.contains(node)))
     }
 
     fn types_differ(&self, graph: &Graph) -> Option<String> {
@@ -250,6 +252,19 @@ fn is_hidden(graph: &Graph, node: &NodeRef) -> bool {
         current = parent;
     }
     true
+}
+
+/// Whether an object, or one that it is in, is such.
+pub(crate) fn is_within(graph: &Graph, node: &NodeRef, is_such: impl Fn(&NodeRef) -> bool) -> bool {
+    let mut current = Some(node.clone());
+    for _ in 0..PATH_MAX {
+        let Some(node) = current else { return false };
+        if is_such(&node) {
+            return true;
+        }
+        current = graph.nodes.get(&node).and_then(|node| node.parent.clone());
+    }
+    false
 }
 
 /// The path of an object, by names from its root. Objects that were moved into each other have none.

@@ -9,7 +9,7 @@ use stof::model::{
 };
 use stof::runtime::{Val, ValRef};
 
-use super::census::functions_in;
+use super::census::{functions_in, is_within};
 use super::libraries::bare_graph;
 use super::values::ValueError;
 use crate::Limits;
@@ -294,7 +294,8 @@ impl Merge<'_> {
     /// A new object keeps its prototype where that is a type of the base.
     fn prototype(&mut self, own: &NodeRef, name: &str, prototype: &Prototype) {
         let Some(target) = self.objects.get(&prototype.node).cloned() else { return };
-        let is_type = self.graph.typemap.values().any(|nodes| nodes.contains(&target));
+        let types = &self.graph.typemap;
+        let is_type = is_within(self.graph, &target, |node| types.values().any(|nodes| nodes.contains(node)));
         if is_type && self.base.contains(&target) && !self.base.contains(own) {
             let data = Box::new(Prototype { node: target });
             self.graph.insert_stof_data(own, name, data, None);

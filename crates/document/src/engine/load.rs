@@ -35,9 +35,9 @@ pub(crate) fn load(record: &Record, terms: &Terms, shared: &Shared) -> Result<Lo
     *shared.lock() = super::shared::State { limits: terms.limits.clone(), ..Default::default() };
     libraries::install_natives(&mut graph, shared);
     grants::install_given(&mut graph, shared, &terms.grants);
-    grants::install_missing(&mut graph, shared, &record.base);
     let warnings = parse_base(&mut graph, &record.base)?;
     give_way(&mut graph, terms);
+    grants::install_missing(&mut graph, shared, &record.base);
 
     let names = names(&graph, terms);
     let own_add_tool = tools::all(&graph).iter().any(|tool| tool.name == tools::ADD_TOOL);

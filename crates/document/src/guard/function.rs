@@ -206,7 +206,7 @@ fn body(text: &str, tokens: &[Token<'_>]) -> Result<(), Refused> {
             (Kind::Word("fn"), Some(Kind::Word(_))) => {
                 "a function cannot be defined inside another; write const helper = (x: float): float => …;"
             }
-            (Kind::Word("new"), Some(Kind::Word("root"))) => "a root cannot be made here",
+            (Kind::Word("new"), Some(Kind::Word("root"))) | (Kind::Word("newroot"), _) => "a root cannot be made here",
             _ => continue,
         };
         return Err(Refused::at(text, token.at, message));

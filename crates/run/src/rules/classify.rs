@@ -26,6 +26,10 @@ pub(crate) fn end_of(plan: &Plan, call: &CallState, answer: Answer, failures: &m
             end(CallStatus::Failed, Value::String(json::cut(&text, limits.error_bytes_max).to_owned()), true)
         }
         Answer::TimedOut => return ask_author(plan, call, synthetic(CallStatus::TimedOut), failures),
+        Answer::TimedOutWith(text) => {
+            let text = json::cut(&text, limits.error_bytes_max).to_owned();
+            return ask_author(plan, call, end(CallStatus::TimedOut, Value::String(text), true), failures);
+        }
         Answer::Unknown => return synthetic(CallStatus::OutcomeUnknown),
     };
     end.refusal = default_refusal(plan, call, &end);

@@ -102,6 +102,7 @@ pub(crate) fn answered(plan: &Plan, state: &State, call: CallId, n: u32, answer:
         }
         Answer::Error(text) => failed(plan, CallStatus::Failed, &text),
         Answer::TimedOut => classify::synthetic(CallStatus::TimedOut),
+        Answer::TimedOutWith(text) => failed(plan, CallStatus::TimedOut, &text),
         Answer::Unknown => classify::synthetic(CallStatus::OutcomeUnknown),
     };
     let since = state.grant(&call, n).map_or(at, |it| it.since);

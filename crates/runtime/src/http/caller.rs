@@ -100,7 +100,7 @@ impl Call {
         match answer {
             Answer::Ok(value) => Answer::Ok(self.hide_in(value)),
             Answer::Error(text) => Answer::Error(self.hide_text(text)),
-            Answer::TimedOut | Answer::Unknown => answer,
+            Answer::TimedOut | Answer::TimedOutWith(_) | Answer::Unknown => answer,
         }
     }
 

@@ -1,7 +1,16 @@
 //! The walls, raised by the worker around itself before it reads a word (`spec/durability.md`, 6.4).
 
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64")))]
 mod calls;
+#[cfg(all(target_os = "linux", not(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64"))))]
+mod calls {
+    //! Here the list of system calls has not been written down yet.
+
+    /// Says so.
+    pub(super) fn raise() -> std::io::Result<()> {
+        Err(std::io::Error::new(std::io::ErrorKind::Unsupported, "not on this kind of processor"))
+    }
+}
 #[cfg(target_os = "linux")]
 mod linux;
 

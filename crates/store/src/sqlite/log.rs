@@ -8,10 +8,12 @@ use gesta_run::time::Timestamp;
 use rusqlite::types::Value as Cell;
 use rusqlite::{params, params_from_iter};
 
+use super::documents::DocumentRow;
 use super::rows::{self, word};
 use super::steps::{self, Append, Batch, HoldClosedRow, HoldRow, Open, TurnRow, number};
 use super::{Sqlite, statements as sql};
 use crate::codec;
+use crate::document;
 use crate::error::StoreError;
 use crate::traits::{Pending, RunLog};
 use crate::types::{HeadChange, HoldClosed, Lease, NewRun, RunFilter, RunHead, StoredRun, page};
@@ -42,7 +44,7 @@ impl RunLog for Sqlite {
     fn append<'a>(&'a self, lease: &'a Lease, at: u64, events: &'a [Event], change: HeadChange) -> Pending<'a, ()> {
         let (now, until) = self.lease_times();
         Box::pin(async move {
-            let append = append(self.tenant.as_str(), lease, at, events, &change, until)?;
+            let append = append(self.tenant.as_str(), lease, at, events, change, until)?;
             self.writer()?.write(move |connection| append.perform(connection, now)).await
         })
     }
@@ -171,9 +173,10 @@ fn append(
     lease: &Lease,
     at: u64,
     events: &[Event],
-    change: &HeadChange,
+    change: HeadChange,
     until: Timestamp,
 ) -> Result<Append, StoreError> {
+    document::check_size(change.working.as_deref())?;
     let run = &lease.run;
     let conversation: Option<&ConversationId> = lease.conversation.as_ref();
     Ok(Append {
@@ -190,6 +193,7 @@ fn append(
         holds: change.holds.iter().map(|hold| hold_row(run, hold)).collect::<Result<_, _>>()?,
         holds_closed: change.holds_closed.iter().map(|closed| closed_row(run, closed)).collect::<Result<_, _>>()?,
         turn: change.turn.as_ref().filter(|_| conversation.is_some()).map(|turn| TurnRow::of(run, turn)).transpose()?,
+        document: DocumentRow { working: change.working, change: change.document },
     })
 }
 

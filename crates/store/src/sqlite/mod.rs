@@ -1,5 +1,6 @@
 //! The embedded store: one SQLite file in the data folder, written by one thread, read by a few connections.
 
+mod documents;
 mod failure;
 mod log;
 mod open;

@@ -10,6 +10,7 @@ use serde::de::DeserializeOwned;
 use super::failure::Failure;
 use super::statements as sql;
 use crate::codec::{self, EventRow};
+use crate::document::{DocumentHead, StoredDocument};
 use crate::error::StoreError;
 use crate::types::{ConversationHead, HoldClosed, LeaseHolder, OpenHold, RunHead, Turn, WireRecord};
 
@@ -183,6 +184,51 @@ pub(super) fn conversation(row: &Row<'_>) -> Result<ConversationHead, Failure> {
         })
     };
     fits("the head of a conversation", read())
+}
+
+/// Reads one row of `DOCUMENT`.
+pub(super) fn document(row: &Row<'_>) -> Result<StoredDocument, Failure> {
+    let read = || -> rusqlite::Result<StoredDocument> {
+        Ok(StoredDocument { version: count(row, 0)?, changed_at: time(row, 1)?, image: bytes(row, 2)?.to_vec() })
+    };
+    fits("a document", read())
+}
+
+/// Reads one row of `DOCUMENTS`.
+pub(super) fn document_head(row: &Row<'_>) -> Result<DocumentHead, Failure> {
+    let read = || -> rusqlite::Result<DocumentHead> {
+        Ok(DocumentHead {
+            conversation: name(row, 0)?,
+            version: count(row, 1)?,
+            bytes: count(row, 2)?,
+            changed_at: time(row, 3)?,
+        })
+    };
+    fits("the head of a document", read())
+}
+
+/// The version of a conversation's document; 0 where it has none.
+pub(super) fn document_version(
+    connection: &Connection,
+    bucket: i16,
+    tenant: &str,
+    conversation: &ConversationId,
+) -> Result<u64, Failure> {
+    let mut statement = connection.prepare_cached(sql::DOCUMENT_VERSION)?;
+    let found = statement.query_row(params![bucket, tenant, conversation.as_str()], |row| count(row, 0)).optional();
+    Ok(fits("the version of a document", found)?.unwrap_or(0))
+}
+
+/// Reads a run's working copy.
+pub(super) fn working(
+    connection: &Connection,
+    bucket: i16,
+    tenant: &str,
+    run: &RunId,
+) -> Result<Option<Vec<u8>>, Failure> {
+    let mut statement = connection.prepare_cached(sql::WORKING)?;
+    let found = statement.query_row(params![bucket, tenant, run.as_str()], |row| bytes(row, 0).map(<[u8]>::to_vec));
+    Ok(found.optional()?)
 }
 
 /// Reads one row of `HOLDS_OPEN`.

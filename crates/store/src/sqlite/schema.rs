@@ -5,7 +5,7 @@ pub(super) const APPLICATION_ID: i32 = 0x4765_7374;
 
 /// The steps from an empty file to the newest form. Step `n` leads to version `n + 1`; a step that was ever released is
 /// never changed, only followed by another.
-pub(super) const MIGRATIONS: &[&str] = &[V1];
+pub(super) const MIGRATIONS: &[&str] = &[V1, V2];
 
 /// The version this program writes, kept in `PRAGMA user_version`.
 pub(super) fn version() -> u32 {
@@ -111,5 +111,27 @@ CREATE TABLE wire (
     request TEXT NOT NULL,
     response TEXT NOT NULL,
     PRIMARY KEY (bucket, tenant, run_id, trip, attempt)
+);
+";
+
+/// The documents of conversations, and those that runs work on. Images are whole blobs, so they stay out of the key's
+/// tree as well.
+const V2: &str = "
+CREATE TABLE documents (
+    bucket INTEGER NOT NULL,
+    tenant TEXT NOT NULL,
+    conversation TEXT NOT NULL,
+    version INTEGER NOT NULL,
+    changed_at INTEGER NOT NULL,
+    image BLOB NOT NULL,
+    PRIMARY KEY (bucket, tenant, conversation)
+);
+
+CREATE TABLE working_copies (
+    bucket INTEGER NOT NULL,
+    tenant TEXT NOT NULL,
+    run_id TEXT NOT NULL,
+    image BLOB NOT NULL,
+    PRIMARY KEY (bucket, tenant, run_id)
 );
 ";

@@ -75,6 +75,23 @@ statements! { ONE_BUCKET:
     TURNS_LAST = "SELECT seq, tokens, version, messages FROM turns \
         WHERE bucket = ?1 AND tenant = ?2 AND conversation = ?3 ORDER BY seq DESC LIMIT ?4";
 
+    DOCUMENT = "SELECT version, changed_at, image FROM documents \
+        WHERE bucket = ?1 AND tenant = ?2 AND conversation = ?3";
+
+    DOCUMENT_VERSION = "SELECT version FROM documents WHERE bucket = ?1 AND tenant = ?2 AND conversation = ?3";
+
+    DOCUMENT_PUT = "INSERT INTO documents (bucket, tenant, conversation, version, changed_at, image) \
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6) \
+        ON CONFLICT (bucket, tenant, conversation) DO UPDATE SET version = excluded.version, \
+        changed_at = excluded.changed_at, image = excluded.image";
+
+    WORKING = "SELECT image FROM working_copies WHERE bucket = ?1 AND tenant = ?2 AND run_id = ?3";
+
+    WORKING_PUT = "INSERT INTO working_copies (bucket, tenant, run_id, image) VALUES (?1, ?2, ?3, ?4) \
+        ON CONFLICT (bucket, tenant, run_id) DO UPDATE SET image = excluded.image";
+
+    WORKING_DROP = "DELETE FROM working_copies WHERE bucket = ?1 AND tenant = ?2 AND run_id = ?3";
+
     HOLD_STATE = "SELECT state FROM holds \
         WHERE bucket = ?1 AND tenant = ?2 AND run_id = ?3 AND call_id = ?4";
 
@@ -113,6 +130,11 @@ statements! { ONE_BUCKET:
     ERASE_HOLDS = "DELETE FROM holds WHERE bucket = ?1 AND tenant = ?2 AND run_id IN \
         (SELECT run_id FROM runs WHERE bucket = ?1 AND tenant = ?2 AND conversation = ?3)";
 
+    ERASE_WORKING = "DELETE FROM working_copies WHERE bucket = ?1 AND tenant = ?2 AND run_id IN \
+        (SELECT run_id FROM runs WHERE bucket = ?1 AND tenant = ?2 AND conversation = ?3)";
+
+    ERASE_DOCUMENT = "DELETE FROM documents WHERE bucket = ?1 AND tenant = ?2 AND conversation = ?3";
+
     ERASE_TURNS = "DELETE FROM turns WHERE bucket = ?1 AND tenant = ?2 AND conversation = ?3";
 
     ERASE_RUNS = "DELETE FROM runs WHERE bucket = ?1 AND tenant = ?2 AND conversation = ?3";
@@ -138,6 +160,9 @@ statements! { ACROSS:
 
     CONVERSATIONS = "SELECT conversation, agent, contact, turns, run_id, updated_at FROM conversations \
         WHERE tenant = ?1 ORDER BY updated_at DESC, conversation LIMIT ?2";
+
+    DOCUMENTS = "SELECT conversation, version, length(image), changed_at FROM documents \
+        WHERE tenant = ?1 ORDER BY changed_at DESC, conversation LIMIT ?2";
 
     HOLDS_OPEN = "SELECT hold, agent, conversation, contact, opened_at, run_id, call_id FROM holds \
         WHERE tenant = ?1 AND state <> 'closed' \

@@ -4,6 +4,7 @@ use gesta_run::id::{ContactId, ConversationId, RunId};
 use gesta_run::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension, params};
 
+use super::documents::DocumentRow;
 use super::failure::Failure;
 use super::owners::Owners;
 use super::rows;
@@ -56,7 +57,7 @@ impl Open {
     pub(super) fn perform(&self, connection: &Connection, owners: &Owners, now: Timestamp) -> Result<(), Failure> {
         let contact = self.contact.as_ref().map(ContactId::as_str);
         if let Some(conversation) = &self.conversation {
-            self.check_free(connection, conversation, owners, now)?;
+            check_free(connection, (self.bucket, &self.tenant, conversation), owners, now)?;
         }
         // The key leads with the bucket, so it alone would let one id into two.
         if rows::bucket_of(connection, &self.tenant, &self.run)?.is_some() {
@@ -91,20 +92,20 @@ impl Open {
         }
         self.first.write(connection, self.bucket, &self.tenant, &self.run)
     }
+}
 
-    fn check_free(
-        &self,
-        connection: &Connection,
-        conversation: &ConversationId,
-        owners: &Owners,
-        now: Timestamp,
-    ) -> Result<(), Failure> {
-        let Some(holder) = holder(connection, self.bucket, &self.tenant, conversation)? else { return Ok(()) };
-        // A conversation that names a run which is not there is free: nobody could ever give it back.
-        let Some(found) = rows::run_at(connection, self.bucket, &self.tenant, &holder)? else { return Ok(()) };
-        let busy = found.head.busy(now, |owner| owners.is_gone(owner));
-        Err(StoreError::ConversationBusy { conversation: conversation.clone(), run: holder, busy }.into())
-    }
+/// Refuses where a run has the conversation.
+pub(super) fn check_free(
+    connection: &Connection,
+    (bucket, tenant, conversation): (i16, &str, &ConversationId),
+    owners: &Owners,
+    now: Timestamp,
+) -> Result<(), Failure> {
+    let Some(holder) = holder(connection, bucket, tenant, conversation)? else { return Ok(()) };
+    // A conversation that names a run which is not there is free: nobody could ever give it back.
+    let Some(found) = rows::run_at(connection, bucket, tenant, &holder)? else { return Ok(()) };
+    let busy = found.head.busy(now, |owner| owners.is_gone(owner));
+    Err(StoreError::ConversationBusy { conversation: conversation.clone(), run: holder, busy }.into())
 }
 
 /// The run that has a conversation.
@@ -135,6 +136,7 @@ pub(super) struct Append {
     pub(super) holds: Vec<HoldRow>,
     pub(super) holds_closed: Vec<HoldClosedRow>,
     pub(super) turn: Option<TurnRow>,
+    pub(super) document: DocumentRow,
 }
 
 /// A hold, ready to be written.
@@ -178,7 +180,8 @@ impl Append {
         self.check_conversation(connection)?;
         self.batch.write(connection, self.lease.bucket, &self.tenant, &self.lease.run)?;
         self.write_holds(connection, now)?;
-        self.update_conversation(connection, now)
+        self.update_conversation(connection, now)?;
+        self.document.write(connection, &self.tenant, &self.lease, self.updated_at.unwrap_or(now))
     }
 
     fn run(&self) -> &str {
@@ -349,6 +352,8 @@ pub(super) fn erase(connection: &Connection, bucket: i16, tenant: &str, it: &Con
         sql::ERASE_EVENTS,
         sql::ERASE_WIRE,
         sql::ERASE_HOLDS,
+        sql::ERASE_WORKING,
+        sql::ERASE_DOCUMENT,
         sql::ERASE_TURNS,
         sql::ERASE_RUNS,
         sql::ERASE_CONVERSATION,

@@ -154,7 +154,7 @@ impl Wire for Sqlite {
     }
 }
 
-fn all<T>(
+pub(super) fn all<T>(
     mut rows: rusqlite::Rows<'_>,
     mut read: impl FnMut(&rusqlite::Row<'_>) -> Result<T, Failure>,
 ) -> Result<Vec<T>, Failure> {

@@ -4,6 +4,7 @@
 
 mod bench;
 mod cases_conversation;
+mod cases_document;
 mod cases_hold;
 mod cases_lease;
 mod cases_log;
@@ -60,6 +61,21 @@ macro_rules! suites {
                 conversations_are_listed_by_their_last_change
                 erasing_a_conversation_leaves_nothing_of_it_and_all_of_the_others
                 a_run_whose_conversation_was_erased_is_fenced
+            }
+            cases_document {
+                a_working_copy_is_its_runs_alone_until_the_turn_adopts_it
+                the_last_working_copy_counts
+                a_working_copy_that_is_dropped_leaves_the_document_as_it_was
+                a_document_that_changed_during_the_turn_refuses_the_whole_append
+                where_there_is_nothing_to_adopt_nothing_is_refused
+                an_append_that_is_refused_changes_no_document
+                whoever_takes_a_run_up_finds_its_working_copy
+                a_document_is_put_from_outside_while_no_run_has_the_conversation
+                of_many_puts_of_one_version_one_is_kept
+                an_image_is_kept_byte_for_byte_and_up_to_its_limit
+                documents_are_listed_by_their_last_change
+                documents_of_tenants_never_meet
+                erasing_a_conversation_takes_its_document_and_the_working_copies_along
             }
             cases_hold {
                 holds_are_listed_oldest_first_filtered_and_in_pages

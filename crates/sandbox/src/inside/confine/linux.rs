@@ -36,9 +36,10 @@ const CPU_GRACE_MS: u64 = 2_000;
 pub(super) fn enter(open: Open) -> io::Result<()> {
     // First of all. A parent that died before this line has closed its end of the pipe, which the first read finds.
     process::set_parent_process_death_signal(Some(Signal::KILL))?;
+    let closed = close_the_rest();
     let (asks, answers) = take_pipes()?;
     let mut wire = Wire::new(BufReader::with_capacity(64 * 1024, asks), answers);
-    match raise(open) {
+    match raise(open, closed) {
         Ok((process, walls)) => {
             wire.tell(&Answer::Ready { walls })?;
             serve(&mut wire, open, &process)
@@ -50,10 +51,9 @@ pub(super) fn enter(open: Open) -> io::Result<()> {
     }
 }
 
-/// Moves the pipes of the protocol away from the standard descriptors and closes everything else that was left open.
-/// From then on standard input is at its end, and standard output is standard error: the pipe for the log.
+/// Moves the pipes of the protocol away from the standard descriptors. From then on standard input is at its end, and
+/// standard output is standard error: the pipe for the log.
 fn take_pipes() -> io::Result<(File, File)> {
-    close_the_rest()?;
     let asks = io::stdin().as_fd().try_clone_to_owned()?;
     let answers = io::stdout().as_fd().try_clone_to_owned()?;
     let (end, _) = io::pipe()?;
@@ -73,12 +73,15 @@ fn close_the_rest() -> io::Result<()> {
 }
 
 /// Raises everything; what only some kernels have is reported, what every kernel has is an error where it fails.
-fn raise(open: Open) -> io::Result<(Confined, Walls)> {
+fn raise(open: Open, closed: io::Result<()>) -> io::Result<(Confined, Walls)> {
     let mut walls = Walls { standing: vec![Wall::DiesWithParent], missing: Vec::new() };
-    match process::setpgid(None, None) {
-        Ok(()) if std::env::vars_os().next().is_none() => walls.standing.push(Wall::Bare),
-        Ok(()) => walls.missing.push((Wall::Bare, "it was started with an environment".to_owned())),
-        Err(why) => walls.missing.push((Wall::Bare, format!("no process group of its own: {why}"))),
+    match (process::setpgid(None, None), closed) {
+        (Err(why), _) => walls.missing.push((Wall::Bare, format!("no process group of its own: {why}"))),
+        (_, Err(why)) => walls.missing.push((Wall::Bare, format!("what its parent left open stays open: {why}"))),
+        _ if std::env::vars_os().next().is_some() => {
+            walls.missing.push((Wall::Bare, "it was started with an environment".to_owned()));
+        }
+        _ => walls.standing.push(Wall::Bare),
     }
     thread::set_no_new_privs(true)?;
     let none = CapabilitySet::empty();

@@ -1,0 +1,129 @@
+//! The document is kept with the turn: adopted when it completed, taken back on any other end.
+
+use gesta_run::{CallStatus, Decision, HoldAnswer, HoldReply, Outcome, Status};
+use gesta_runtime::{AgentError, CallAsked, Resume};
+use libtest_mimic::Trial;
+use serde_json::json;
+
+use crate::desk::{self, Till, adds, builder, call, in_conversation};
+use crate::trial;
+
+pub(crate) fn trials() -> Vec<Trial> {
+    vec![
+        trial("what_a_turn_added_and_noted_is_there_in_the_next_in_another_process", next_turn),
+        trial("a_turn_that_does_not_complete_leaves_the_document_as_it_was", taken_back),
+        trial("a_parked_turn_keeps_its_working_copy_and_leaves_it_when_it_completes", parked),
+        trial("conversations_have_documents_of_their_own", apart),
+        trial("a_changed_base_sets_aside_what_it_took_the_name_of", changed_base),
+        trial("a_damaged_document_is_an_error_that_says_what_to_do", damaged),
+        trial("a_store_needs_a_key_to_sign_with", unsigned),
+    ]
+}
+
+fn agent(dir: &std::path::Path, script: &str) -> gesta_runtime::AgentBuilder {
+    builder(script, &Till::default()).store(desk::store(dir)).secrets(desk::secrets())
+}
+
+async fn next_turn() {
+    let dir = tempfile::tempdir().unwrap();
+    let script =
+        format!("{}model: calls c2 remember {{\"text\":\"likes tea\"}}\nmodel: Noted.\n", adds("c1", desk::TOTAL));
+    let first = agent(dir.path(), &script).build().unwrap().run(in_conversation("Note it", "k")).await.unwrap();
+    assert_eq!(first.outcome, Some(Outcome::Completed), "{:?}", first.error);
+
+    let script = "model: calls c1 total_spent {}\nmodel: calls c2 remember {\"text\":\"and cake\"}\nmodel: 290.\n";
+    let second =
+        agent(dir.path(), script).build().unwrap().run(in_conversation("What did I spend?", "k")).await.unwrap();
+    assert_eq!(call(&second, "c1").result.as_f64(), Some(290.0), "{:?}", second.tool_calls);
+    assert_eq!(call(&second, "c2").result, json!(2), "the first note is there");
+    let stored = desk::store(dir.path()).document(&"k".into()).await.unwrap().unwrap();
+    assert_eq!(stored.version, 2);
+}
+
+async fn taken_back() {
+    let dir = tempfile::tempdir().unwrap();
+    // The last answer still makes a call: the run ends for want of trips, and a new message settles it.
+    let script = adds("c1", desk::TOTAL);
+    let limits = gesta_run::Limits { trips_max: 1, ..gesta_run::Limits::default() };
+    let first = agent(dir.path(), &script).limits(limits).build().unwrap();
+    let first = first.run(in_conversation("Add it", "k")).await.unwrap();
+    assert_eq!(first.outcome, Some(Outcome::MaxTrips));
+    let store = desk::store(dir.path());
+    assert!(store.document(&"k".into()).await.unwrap().is_none());
+    assert!(store.working(&first.report.run_id).await.unwrap().is_some(), "a run that can go on keeps its copy");
+
+    let script = "model: calls c1 total_spent {}\nmodel: There is no such tool.\n";
+    let second = agent(dir.path(), script).build().unwrap().run(in_conversation("Use it", "k")).await.unwrap();
+    assert_eq!(call(&second, "c1").status, CallStatus::UnknownTool);
+    assert!(store.working(&first.report.run_id).await.unwrap().is_none());
+}
+
+async fn parked() {
+    let dir = tempfile::tempdir().unwrap();
+    let script = format!(
+        "{}model: calls c2 refund {{\"order\":\"o_1\",\"amount\":40}}\nmodel: calls c3 total_spent {{}}\nmodel: Done.\n",
+        adds("c1", desk::TOTAL)
+    );
+    let decide =
+        |call: CallAsked| async move { if call.name == "refund" { Decision::defer() } else { Decision::run() } };
+    let first = agent(dir.path(), &script).on_tool_call(decide).build().unwrap();
+    let first = first.run(in_conversation("Refund it", "k")).await.unwrap();
+    assert_eq!(first.status, Status::Parked, "{:?}", first.error);
+    let store = desk::store(dir.path());
+    assert!(store.document(&"k".into()).await.unwrap().is_none());
+
+    let till = Till::default();
+    let second = builder(&script, &till).store(store.clone()).secrets(desk::secrets()).on_tool_call(decide);
+    let binding = first.deferred[0].binding.clone();
+    let answers = vec![HoldAnswer { binding, answer: HoldReply::Approve { arguments: None } }];
+    let second = second.build().unwrap();
+    let resumed = second.resume(&first.report.run_id, Resume { answers, ..Resume::default() }).await.unwrap().result;
+    assert_eq!(resumed.outcome, Some(Outcome::Completed), "{:?}", resumed.error);
+    assert_eq!(call(&resumed, "c3").result.as_f64(), Some(290.0));
+    assert_eq!(till.times(), 1);
+    assert_eq!(store.document(&"k".into()).await.unwrap().unwrap().version, 1);
+}
+
+async fn apart() {
+    let dir = tempfile::tempdir().unwrap();
+    let script = "model: calls c1 remember {\"text\":\"x\"}\nmodel: Noted.\n";
+    let agent = agent(dir.path(), script).build().unwrap();
+    for conversation in ["a", "b"] {
+        let result = agent.run(in_conversation("Note", conversation)).await.unwrap();
+        assert_eq!(call(&result, "c1").result, json!(1));
+    }
+}
+
+async fn changed_base() {
+    let dir = tempfile::tempdir().unwrap();
+    let script = format!("{}model: Added.\n", adds("c1", desk::TOTAL));
+    agent(dir.path(), &script).build().unwrap().run(in_conversation("Add it", "k")).await.unwrap();
+
+    let base = desk::DESK.replace(
+        "    #[tool('Says no')]",
+        "    #[tool('The operator counts')]\n    fn total_spent() -> int { 7 }\n\n    #[tool('Says no')]",
+    );
+    let script = "model: calls c1 total_spent {}\nmodel: Seven.\n";
+    let second = agent(dir.path(), script).document(&base).build().unwrap();
+    let second = second.run(in_conversation("And now?", "k")).await.unwrap();
+    assert_eq!(call(&second, "c1").result, json!(7), "{:?}", second.tool_calls);
+}
+
+async fn damaged() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = desk::store(dir.path());
+    store.put_document(&"k".into(), 0, b"gesta document 1\nnot a document".to_vec()).await.unwrap();
+    let agent = agent(dir.path(), "model: Hello.\n").build().unwrap();
+    let why = agent.run(in_conversation("Hello", "k")).await.unwrap_err();
+    assert!(matches!(why, AgentError::Document(_)), "{why}");
+    assert!(why.to_string().contains("damaged"), "{why}");
+    // The conversation is free, and another is not concerned.
+    assert!(agent.run(in_conversation("Hello", "k")).await.is_err_and(|why| matches!(why, AgentError::Document(_))));
+    assert!(agent.run(in_conversation("Hello", "other")).await.is_ok());
+}
+
+async fn unsigned() {
+    let dir = tempfile::tempdir().unwrap();
+    let built = builder("model: Hello.\n", &Till::default()).store(desk::store(dir.path())).build();
+    assert!(built.unwrap_err().to_string().contains("signed"));
+}
