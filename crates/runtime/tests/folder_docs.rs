@@ -147,6 +147,9 @@ fn the_examples_of_the_page_are_read() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("agent.toml"), text).unwrap();
         std::fs::write(dir.path().join("model.script"), "model: Hello.\n").unwrap();
+        if text.contains("[document]") {
+            std::fs::write(dir.path().join("tools.stof"), "tools: {}\n").unwrap();
+        }
         let env = |name: &str| name.ends_with("_KEY").then(|| "key".to_owned());
         if let Err(errors) = gesta_runtime::folder::Folder::load(dir.path(), &env) {
             panic!("{text}\n{errors}");

@@ -14,6 +14,7 @@ mod kept;
 mod paste;
 mod resume;
 mod run;
+mod shop;
 mod show;
 mod store;
 mod talk;

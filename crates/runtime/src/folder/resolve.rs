@@ -109,6 +109,7 @@ fn settings(resolver: &mut Resolver<'_>) -> Settings {
         model: model_name,
         model_options: resolver.model_options(),
         tools_change: document.is_some(),
+        document: document.as_ref().map(|document| gesta_document::base_hash(&document.base)),
         tools,
         grants,
         hook: external || !decisions.is_empty(),
