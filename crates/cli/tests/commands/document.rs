@@ -23,7 +23,7 @@ tools: {
     fn swell() -> int { let s = 'aaaaaaaaaaaaaaaa'; for (let i = 0; i < 40; i += 1) { s = s + s; } s.len() }
 
     #[tool('Says something')]
-    fn say(text: str) -> null { pln(text); null }
+    fn say(text: str) -> str { pln(text); 'said' }
 }
 ";
 
@@ -92,7 +92,7 @@ fn a_call_is_answered_from_the_command_line() {
         .ended(1)
         .has(&["error: refunds over $100 are approved by a person"]);
     home.gesta(&call).ended(1).has(&["grant App.refund is not available"]);
-    home.gesta(&["document", "call", "tools.stof", "say", "{\"text\": \"hello\"}"]).ended(0).has(&["hello", "null"]);
+    home.gesta(&["document", "call", "tools.stof", "say", "{\"text\": \"hello\"}"]).ended(0).has(&["hello", "\"said\""]);
 }
 
 #[test]

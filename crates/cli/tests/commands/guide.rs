@@ -10,7 +10,8 @@ fn the_commands_of_the_guide_print_what_it_says() {
     let guide = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guides/documents.md"));
     let guide = guide.unwrap();
     let blocks = |kind: &str| -> Vec<String> {
-        let parts = guide.split(&format!("```{kind}\n")).skip(1);
+        let mark = format!("```{kind}\n");
+        let parts = guide.split(&mark).skip(1);
         parts.map(|part| part.split("```").next().unwrap().to_owned()).collect()
     };
     let home = Home::new();

@@ -10,7 +10,8 @@ fn say(home: &Home, text: &str) -> Value {
 }
 
 fn tools(home: &Home, more: &[&str]) -> Value {
-    let words = [&["document", "tools", &example("shop"), "--conversation", "anna", "--json"], more].concat();
+    let shop = example("shop");
+    let words = [&["document", "tools", &shop, "--conversation", "anna", "--json"], more].concat();
     home.gesta(&words).ended(0).json()
 }
 
@@ -53,7 +54,7 @@ fn a_note_is_there_in_the_next_process() {
 fn limits_and_rules_hold_for_grants_whichever_tool_calls_them() {
     let home = Home::new();
     for (text, status, result) in [
-        ("Refund order o_1, 40 dollars", "completed", json!({"ok": true, "order_id": "o_1", "refunded": 40})),
+        ("Refund order o_1, 40 dollars", "completed", json!({"ok": true, "order_id": "o_1", "refunded": 40.0})),
         ("Refund order o_2, 250 dollars", "failed", json!("refunds over $100 need a person to approve them")),
         ("Refund order o_0", "failed", json!("order o_0 is of last year; it is not refunded any more")),
     ] {

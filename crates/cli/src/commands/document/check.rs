@@ -105,8 +105,9 @@ impl Check {
             screen.line(Look::Faint, &format!("given and not called by name: {}", names(&report.grants_unused)));
         }
         let adds = if report.adds_tools { "an agent can add tools to it" } else { "no tools can be added to it" };
-        screen.line(Look::Faint, &format!("{adds}; its data takes {} bytes", report.data_bytes));
+        screen.line(Look::Faint, adds);
         if globals.verbose > 0 {
+            screen.line(Look::Faint, &format!("its data takes {} bytes", report.data_bytes));
             screen.line(Look::Faint, &format!("walls: {walls}"));
         }
         screen.line(Look::Good, &format!("{} can be used", self.opening.file.display()));
