@@ -80,7 +80,7 @@ fn what_would_change_what_can_act_is_refused_or_undone() {
         ("root.handler = (x: int): int => x + 100; 1", "the functions in the field `handler`"),
         ("const f = (x: int): int => x; root.kept = [f]; 1", "the functions in the field `kept`"),
         ("const n = new {}; parse('#[tool(\"x\")] fn evil() -> int { 1 }', n); root.count = n; 1", "function `evil`"),
-        ("const n = new {}; parse('fn evil() -> int { 1 }', n); n.move(self); 1", "function `evil`"),
+        ("const n = new {}; parse('fn evil() -> int { 1 }', n); n.move(self); root.found = n; 1", "function `evil`"),
         // Prototypes and types that add a callable.
         ("self.set_prototype(root.stash); 1", "prototype"),
         ("const n = new {}; n.set_prototype(root.stash); self.keep = n; 1", "prototype"),
@@ -111,6 +111,7 @@ fn a_call_may_make_objects_parse_plain_values_and_use_functions_of_its_own() {
     let body =
         "const n = new { x: 1 }; parse('{ a: [1, {b: -2.5}], c: \"x\" }', n); parse('{\"d\": [true]}', n, 'json');
         parse('fn twice(v: int) -> int { v * 2 }', n); const total = n.twice(n.a[0] + n.x);
+        const forgotten = new {}; parse('fn mine(v: int) -> int { v }', forgotten);
         const result = [total, n.a[1].b, n.d[0], root.handler(1), [3, 1]]; drop(n); result";
     let mut document = attacked(&format!("#[tool('t')] fn attack() -> unknown {{ {body} }}"));
     let called = call(&mut *document, "attack", json!({})).unwrap();

@@ -38,6 +38,7 @@ pub mod pattern;
 pub mod tool;
 
 pub mod contract;
+mod limits;
 pub mod plan;
 
 pub mod decision;

@@ -219,7 +219,8 @@ impl Run {
                 binding: self.binding(&call.id, &call.name, &call.model_arguments),
             }
         });
-        let held = self.state.actions.iter().filter(|action| action.stage == ActionStage::Held);
+        // A run that is to end by a stop discards its actions: an answer now would be taken and come to nothing.
+        let held = self.state.actions.iter().filter(|action| action.stage == ActionStage::Held && !stopping);
         let of_actions = held.map(|action| Hold {
             id: action.call.clone(),
             kind: HoldKind::Action,

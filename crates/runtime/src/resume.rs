@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gesta_run::{
-    AnswerError, Effect, FeedError, Functions, HoldAnswer, HoldKind, HoldReply, Input, InputKind, Plan, PlanSpec, Run,
-    RunId,
+    AnswerError, CallId, Effect, FeedError, Functions, HoldAnswer, HoldKind, HoldReply, Input, InputKind, Plan,
+    PlanSpec, Run, RunId,
 };
 use gesta_store::{Lease, RunHead, StoreError};
 use serde_json::Value;
@@ -138,7 +138,12 @@ fn go_on(parts: &Arc<Parts>, driver: &mut Driver, resume: &Resume) -> Result<(),
 /// Held tools that this process has no body for.
 fn missing_tools(parts: &Parts, run: &Run) -> Vec<String> {
     let holds = run.holds().into_iter().filter(|hold| hold.kind == HoldKind::Call);
-    holds.map(|hold| hold.name).filter(|name| !parts.tools.contains_key(name)).collect()
+    let in_document = |call: &CallId| {
+        let tool = run.call(call).and_then(|call| call.tool.as_ref());
+        parts.documents.is_some() && tool.is_some_and(|tool| tool.spec.document)
+    };
+    let gone = holds.filter(|hold| !parts.tools.contains_key(&hold.name) && !in_document(&hold.id));
+    gone.map(|hold| hold.name).collect()
 }
 
 /// With `force`, approving a call whose tool is gone tells the model so.

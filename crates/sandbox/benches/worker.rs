@@ -12,13 +12,14 @@ use serde_json::{Value, json};
 
 const BASE: &str = "
 notes: []
+kept: 0
 tools: {
     #[tool('Lists the newest orders of the customer')]
     fn recent_orders(limit: int = 10) -> list { await App.orders(limit) }
     #[tool('Adds numbers')]
     fn sum(a: int, b: int) -> int { a + b }
     #[tool('Keeps a note')]
-    fn remember(note: str) -> str { root.notes = [note]; 'kept' }
+    fn remember(note: str) -> str { root.notes = [note]; root.kept += 1; 'kept' }
 }
 ";
 
@@ -262,10 +263,29 @@ async fn all() {
     idle().await;
 }
 
+/// Warm calls alone, many of them: for a profiler.
+async fn warm_alone() {
+    let pool = Pool::new(PoolSettings::default());
+    for (tool, arguments) in [("sum", json!({"a": 1, "b": 2})), ("recent_orders", json!({"limit": 5}))] {
+        let mut session = pool.session(tool, record(BASE), terms());
+        let arguments = object(arguments);
+        let mut times = Vec::new();
+        for _ in 0..CALLS * 10 {
+            let began = Instant::now();
+            call(&mut session, tool, &arguments).await;
+            times.push(began.elapsed());
+        }
+        line(tool, times);
+        println!("    CPU of its worker: {} us", session.usage().await.unwrap().cpu_us);
+    }
+}
+
 fn main() {
     gesta_sandbox::worker_main();
     if std::env::args().nth(1).is_some_and(|first| first == ECHO) {
         return echo();
     }
-    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(all());
+    let warm_alone_wanted = std::env::args().any(|argument| argument == "warm");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    if warm_alone_wanted { runtime.block_on(warm_alone()) } else { runtime.block_on(all()) }
 }

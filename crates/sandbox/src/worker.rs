@@ -6,7 +6,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::time::Duration;
 
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::unix::pipe;
 use tokio::time::{Instant, timeout, timeout_at};
 
@@ -188,18 +188,13 @@ impl Worker {
             if searched > self.answer_bytes_max {
                 return Err(Broken::Garbled(format!("a line longer than {} bytes", self.answer_bytes_max)));
             }
+            self.heard.reserve(4_096.max(searched / 2));
             tokio::select! {
                 biased;
-                ready = self.answers.readable() => {
-                    ready.map_err(|_| Broken::Gone)?;
-                    self.heard.reserve(4_096.max(searched / 2));
-                    match self.answers.try_read_buf(&mut self.heard) {
-                        Ok(0) => return Err(Broken::Gone),
-                        Ok(_) => {}
-                        Err(why) if why.kind() == io::ErrorKind::WouldBlock => {}
-                        Err(_) => return Err(Broken::Gone),
-                    }
-                }
+                read = self.answers.read_buf(&mut self.heard) => match read {
+                    Ok(0) | Err(_) => return Err(Broken::Gone),
+                    Ok(_) => {}
+                },
                 () = readable(self.output.as_ref()) => self.read_output()?,
             }
         }

@@ -247,8 +247,11 @@ impl Rows {
         }
         if let Some(talk) = lease.conversation.as_ref().and_then(|it| conversations.get_mut(it)) {
             if frees {
-                talk.head.run.take_if(|run| *run == lease.run);
-                talk.head.updated_at = time;
+                let freed = talk.head.run.take_if(|run| *run == lease.run).is_some();
+                // What comes after the turn, such as the delivery, is no change of the conversation.
+                if freed || change.turn.is_some() {
+                    talk.head.updated_at = time;
+                }
             } else if change.status != Status::Ended {
                 talk.head.run = Some(lease.run.clone());
             }

@@ -74,7 +74,8 @@ impl Census {
             .or_else(|| self.types_differ(graph))
     }
 
-    fn roots_differ(&self, graph: &Graph) -> Option<String> {
+    /// Whether there is a root too many or too few, in words.
+    pub(crate) fn roots_differ(&self, graph: &Graph) -> Option<String> {
         let strange = graph.roots.iter().find(|root| !self.roots.contains(*root));
         if let Some(root) = strange {
             let name = root.node_name(graph).map(|name| name.to_string()).unwrap_or_default();

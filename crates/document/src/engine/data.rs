@@ -1,7 +1,7 @@
 //! The data of a document in the engine's own binary form: fields and objects, never functions
 //! (`spec/documents.md`, 3.9 and 3.10).
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use stof::imbl::{OrdMap, OrdSet, Vector};
 use stof::model::{
@@ -10,14 +10,10 @@ use stof::model::{
 use stof::runtime::{Val, ValRef};
 
 use super::census::{functions_in, is_within};
+use super::kept::{OBJECTS_DEPTH_MAX, OBJECTS_MAX};
 use super::libraries::bare_graph;
 use super::values::ValueError;
 use crate::Limits;
-
-/// Levels of objects.
-const OBJECTS_DEPTH_MAX: usize = 128;
-/// Objects of one document.
-const OBJECTS_MAX: usize = 100_000;
 
 /// Why data cannot be saved or read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -34,14 +30,19 @@ pub(crate) enum DataError {
     Read(String),
 }
 
-/// Writes the data of a graph. `known` are objects of the record: they are kept whether something refers to them or not.
-pub(crate) fn save(graph: &Graph, known: &HashSet<NodeRef>, limits: &Limits) -> Result<Vec<u8>, DataError> {
-    let mut saver = Saver { graph, known, limits, bytes_left: limits.data_bytes_max };
-    let kept = saver.kept_objects()?;
+/// Writes the data of the objects that are kept ([`super::kept`]). `base` are the objects that the base makes.
+pub(crate) fn save(
+    graph: &Graph,
+    kept: &BTreeSet<NodeRef>,
+    base: &HashSet<NodeRef>,
+    limits: &Limits,
+) -> Result<Vec<u8>, DataError> {
+    let mut saver = Saver { graph, base, limits, bytes_left: limits.data_bytes_max };
     let mut image = bare_graph();
-    for id in &kept {
+    // In order of their ids, so that the same data gives the same bytes.
+    for id in kept {
         let Some(node) = graph.nodes.get(id) else { continue };
-        let mut copy = saver.object(node, &kept);
+        let mut copy = object(node, kept);
         for (name, data) in &node.data {
             if let Some(data) = saver.field(node, name, data)? {
                 copy.data.insert(name.clone(), data.id.clone());
@@ -62,54 +63,28 @@ pub(crate) fn save(graph: &Graph, known: &HashSet<NodeRef>, limits: &Limits) -> 
     Ok(bytes.to_vec())
 }
 
+/// An object without its data.
+fn object(node: &Node, kept: &BTreeSet<NodeRef>) -> Node {
+    let mut copy = Node::new(node.name.clone(), node.id.clone(), node.is_field());
+    copy.parent.clone_from(&node.parent);
+    copy.children = node.children.iter().filter(|child| kept.contains(*child)).cloned().collect();
+    copy
+}
+
 struct Saver<'a> {
     graph: &'a Graph,
-    known: &'a HashSet<NodeRef>,
+    base: &'a HashSet<NodeRef>,
     limits: &'a Limits,
     bytes_left: usize,
 }
 
 impl Saver<'_> {
-    /// Objects below the roots that are of the record, are a field, or are referred to by a field: what a call made
-    /// for itself and forgot is not kept. In order of their ids, so that the same data gives the same bytes.
-    fn kept_objects(&self) -> Result<Vec<NodeRef>, DataError> {
-        let mut referred = HashSet::new();
-        for data in self.graph.data.values() {
-            if let Some(field) = data.get::<Field>() {
-                let mut left = OBJECTS_MAX;
-                objects_in(&field.value.val.read_recursive(), 0, &mut left, &mut referred);
-            }
-        }
-        let mut kept = BTreeMap::new();
-        let mut open: Vec<(NodeRef, usize)> = self.graph.roots.iter().map(|root| (root.clone(), 0)).collect();
-        while let Some((id, depth)) = open.pop() {
-            let Some(node) = self.graph.nodes.get(&id) else { continue };
-            let wanted = node.parent.is_none() || self.known.contains(&id) || node.is_field() || referred.contains(&id);
-            if !wanted || kept.insert(id, ()).is_some() {
-                continue;
-            }
-            if depth > OBJECTS_DEPTH_MAX || kept.len() > OBJECTS_MAX {
-                return Err(DataError::Objects);
-            }
-            open.extend(node.children.iter().map(|child| (child.clone(), depth + 1)));
-        }
-        Ok(kept.into_keys().collect())
-    }
-
-    /// An object without its data.
-    fn object(&self, node: &Node, kept: &[NodeRef]) -> Node {
-        let mut copy = Node::new(node.name.clone(), node.id.clone(), node.is_field());
-        copy.parent.clone_from(&node.parent);
-        copy.children = node.children.iter().filter(|child| kept.binary_search(child).is_ok()).cloned().collect();
-        copy
-    }
-
     /// A field that is saved, with its value checked: within limits, and without functions.
     fn field(&mut self, node: &Node, name: &str, id: &DataRef) -> Result<Option<Data>, DataError> {
         let Some(data) = self.graph.data.get(id) else { return Ok(None) };
         if data.get::<Prototype>().is_some() {
             // Those of the record come from the base.
-            return Ok((!self.known.contains(&node.id)).then(|| alone(data, node)));
+            return Ok((!self.base.contains(&node.id)).then(|| alone(data, node)));
         }
         let Some(field) = data.get::<Field>() else { return Ok(None) };
         let value = field.value.val.read_recursive();
@@ -180,27 +155,6 @@ fn alone(data: &Data, node: &Node) -> Data {
     copy.nodes.clear();
     copy.nodes.insert(node.id.clone());
     copy
-}
-
-fn objects_in(value: &Val, depth: usize, left: &mut usize, found: &mut HashSet<NodeRef>) {
-    if depth > OBJECTS_DEPTH_MAX || *left == 0 {
-        return;
-    }
-    *left -= 1;
-    match value {
-        Val::Obj(node) => {
-            found.insert(node.clone());
-        }
-        Val::List(items) | Val::Tup(items) => {
-            items.iter().for_each(|item| objects_in(&item.read_recursive(), depth + 1, left, found));
-        }
-        Val::Set(items) => items.iter().for_each(|item| objects_in(&item.read_recursive(), depth + 1, left, found)),
-        Val::Map(entries) => entries.iter().for_each(|(key, item)| {
-            objects_in(&key.read_recursive(), depth + 1, left, found);
-            objects_in(&item.read_recursive(), depth + 1, left, found);
-        }),
-        _ => {}
-    }
 }
 
 /// Puts saved data into a graph that holds the base and the added tools. `same_base` says that the base is the one it

@@ -9,6 +9,7 @@ mod errors;
 #[cfg(test)]
 pub(crate) mod for_properties;
 mod grants;
+mod kept;
 mod libraries;
 mod load;
 mod native;
@@ -60,7 +61,8 @@ impl Engine {
         let mut record = record.clone();
         record.added.clone_from(&loaded.added);
         record.data_base = None;
-        let saved = data::save(&loaded.graph, &loaded.base, &terms.limits)
+        let saved = kept::kept(&loaded.graph, &loaded.base)
+            .and_then(|kept| data::save(&loaded.graph, &kept, &loaded.base, &terms.limits))
             .map_err(|error| OpenError::Data { message: error.to_string() })?;
         record.data = Some(saved.clone());
         Ok(Self { record, terms: terms.clone(), shared, loaded, stale: false, saved })
@@ -84,8 +86,22 @@ impl Engine {
 
     /// The data as it is now.
     fn data(&self) -> Result<Vec<u8>, CallError> {
-        data::save(&self.loaded.graph, &self.loaded.base, &self.terms.limits)
-            .map_err(|error| CallError::Limit { message: error.to_string() })
+        let Loaded { graph, base, .. } = &self.loaded;
+        let kept = kept::kept(graph, base).map_err(too_much)?;
+        data::save(graph, &kept, base, &self.terms.limits).map_err(too_much)
+    }
+
+    /// Clears away what a call left that nothing refers to, and gives what can act and is not of the record, in words.
+    fn clear_away(&mut self, allowed: &[&str]) -> Result<Option<String>, CallError> {
+        let tools = self.shared.lock().tools.clone();
+        let Loaded { graph, census, base, .. } = &mut self.loaded;
+        census.sweep_arrows(graph);
+        if let Some(message) = census.roots_differ(graph) {
+            return Ok(Some(message));
+        }
+        let kept = kept::kept(graph, base).map_err(too_much)?;
+        kept::sweep(graph, &kept);
+        Ok(census.difference(graph, tools.as_ref(), allowed))
     }
 
     /// Runs a process to its end. Until somebody says otherwise, what is loaded then is not to be trusted.
@@ -124,11 +140,8 @@ impl Engine {
 
     /// Compares the document with its record, and saves what changed.
     fn settle(&mut self, call: &CallState) -> Result<Option<Vec<u8>>, CallError> {
-        let Loaded { graph, census, .. } = &mut self.loaded;
-        census.sweep_arrows(graph);
         let allowed: Vec<&str> = call.added.iter().map(|tool| tool.name.as_str()).collect();
-        let tools = self.shared.lock().tools.clone();
-        if let Some(message) = census.difference(graph, tools.as_ref(), &allowed) {
+        if let Some(message) = self.clear_away(&allowed)? {
             return Err(CallError::OffRecord { message });
         }
         let data = self.data()?;
@@ -229,9 +242,8 @@ impl Engine {
 
     /// Whether the document is what it was.
     fn settle_nothing(&mut self) -> bool {
-        let Loaded { graph, census, .. } = &mut self.loaded;
-        census.sweep_arrows(graph);
-        census.difference(graph, None, &[]).is_none() && self.data().is_ok_and(|data| data == self.saved)
+        self.clear_away(&[]).is_ok_and(|difference| difference.is_none())
+            && self.data().is_ok_and(|data| data == self.saved)
     }
 
     /// Tools as their functions describe themselves.
@@ -241,6 +253,12 @@ impl Engine {
         let tools = tools::all(graph);
         tools.iter().filter_map(|tool| tools::describe(graph, tool, &self.record.base, &added)).collect()
     }
+}
+
+/// Data that cannot be kept is a limit that the call met.
+#[expect(clippy::needless_pass_by_value, reason = "handed to `map_err`")]
+fn too_much(error: data::DataError) -> CallError {
+    CallError::Limit { message: error.to_string() }
 }
 
 impl Document for Engine {

@@ -12,13 +12,14 @@ use crate::protocol::{Answer, Ask, Blob};
 
 /// What the process around a document can say and be told; nothing where there is none of its own.
 pub(crate) trait Process {
-    /// Bounds the CPU time of what follows, in whole seconds above `ms`, as a backstop behind the parent's clock.
+    /// Something is about to run that may take `ms`: bounds its CPU time, as a backstop behind the parent's clock.
     fn allow_cpu_ms(&self, _ms: u64) {}
 
     fn usage(&self) -> Usage {
         Usage::default()
     }
 
+    /// Memory, as it was lately.
     fn resident_bytes(&self) -> u64 {
         0
     }
@@ -30,13 +31,12 @@ pub(crate) trait Process {
 /// The pipes broke, or something came over them that is no ask.
 pub(crate) fn serve<R: BufRead, W: Write>(wire: &mut Wire<R, W>, open: Open, process: &dyn Process) -> io::Result<()> {
     let mut document = None;
-    let mut cpu_ms = u64::MAX;
+    let mut time_max_ms = 0;
     while let Some(ask) = wire.hear()? {
-        process.allow_cpu_ms(cpu_ms);
         let answer = match (ask, &mut document) {
             (Ask::Open { record, terms }, None) => {
-                cpu_ms = terms.limits.call_time_max_ms;
-                process.allow_cpu_ms(cpu_ms);
+                time_max_ms = terms.limits.call_time_max_ms;
+                process.allow_cpu_ms(time_max_ms);
                 opened(open, &record, &terms, &mut document)
             }
             (Ask::Check { base, terms }, None) => {
@@ -47,7 +47,10 @@ pub(crate) fn serve<R: BufRead, W: Write>(wire: &mut Wire<R, W>, open: Open, pro
                 }
             }
             (Ask::Usage, _) => Answer::Usage { usage: process.usage() },
-            (ask, Some(document)) => answer(ask, document.as_mut(), wire, process),
+            (ask, Some(document)) => {
+                process.allow_cpu_ms(time_max_ms);
+                answer(ask, document.as_mut(), wire, process)
+            }
             (_, None) => Answer::Misled { why: "no document is open".to_owned() },
         };
         // What the engine printed must be in its pipe before the parent reads the answer. A pipe that is closed is

@@ -7,6 +7,7 @@ mod calls;
 mod deaths;
 mod escape;
 mod hostile;
+mod liars;
 mod many;
 mod told;
 
@@ -16,12 +17,13 @@ fn main() {
     gesta_sandbox::worker_main_with(toy::open);
     match std::env::args().nth(1).as_deref() {
         Some(deaths::MEASURE) => return alone(deaths::measure_memory()),
+        Some(liars::LIAR) => return liars::play(&std::env::args().nth(2).unwrap_or_default()),
         Some(deaths::HOLD) => return alone(deaths::hold()),
         Some(hostile::ALONE) => return alone(hostile::alone()),
         _ => {}
     }
     let arguments = Arguments::from_args();
-    let all = [calls::trials(), deaths::trials(), escape::trials(), many::trials(), hostile::trials()];
+    let all = [calls::trials(), deaths::trials(), escape::trials(), many::trials(), hostile::trials(), liars::trials()];
     libtest_mimic::run(&arguments, all.into_iter().flatten().collect()).exit();
 }
 

@@ -48,7 +48,12 @@ pub(crate) async fn call_with(
 ) -> Result<Called, Failure> {
     let arguments: Object = arguments.as_object().unwrap().clone();
     let call = Call { tool, arguments: &arguments, time_limit_ms: 30_000, author: None, at: None };
-    session.call(call, grants).await
+    sent(session.call(call, grants)).await
+}
+
+/// A call can be made from a runtime with many threads.
+fn sent<T: Send>(call: T) -> T {
+    call
 }
 
 /// Grants that answer at once, later, or never, and note what was asked.

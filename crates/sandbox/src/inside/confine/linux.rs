@@ -1,5 +1,6 @@
 //! The order in which the walls go up on Linux.
 
+use std::cell::Cell;
 use std::fs::File;
 use std::io::{self, BufReader};
 use std::os::fd::AsFd;
@@ -86,11 +87,7 @@ fn raise(open: Open, closed: io::Result<()>) -> io::Result<(Confined, Walls)> {
     thread::set_no_new_privs(true)?;
     let none = CapabilitySet::empty();
     thread::set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none })?;
-    let confined = Confined {
-        statm: File::open("/proc/self/statm").ok(),
-        status: File::open("/proc/self/status").ok(),
-        page_bytes: u64::try_from(rustix::param::page_size()).unwrap_or(4_096),
-    };
+    let confined = Confined::around(File::open("/proc/self/statm").ok(), File::open("/proc/self/status").ok());
     process::set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
     limit()?;
     walls.standing.extend([Wall::NoPrivileges, Wall::NotDumpable, Wall::Limits]);
@@ -147,40 +144,63 @@ fn forbid_files() -> Result<RestrictionStatus, RulesetError> {
         .restrict_self()
 }
 
+/// How many asks share one look at the process: each look is a few system calls, and an ask may be as short as one.
+const ASKS_PER_LOOK: u32 = 16;
+
 /// The process behind its walls. What it says of itself comes from files that were opened before they went up.
 struct Confined {
     statm: Option<File>,
     status: Option<File>,
     page_bytes: u64,
+    /// Asks until the next look.
+    until_look: Cell<u32>,
+    resident_bytes: Cell<u64>,
 }
 
 impl Process for Confined {
     fn allow_cpu_ms(&self, ms: u64) {
-        let used = clock_gettime(ClockId::ProcessCPUTime);
-        let used_ms = u64::try_from(used.tv_sec).unwrap_or(0).saturating_mul(1_000);
-        let until = used_ms.saturating_add(ms).saturating_add(CPU_GRACE_MS).div_ceil(1_000).saturating_add(1);
-        let limit = Rlimit { current: Some(until.min(CPU_S_MAX)), maximum: Some(CPU_S_MAX) };
+        let until_look = self.until_look.get();
+        self.until_look.set(until_look.checked_sub(1).unwrap_or(ASKS_PER_LOOK - 1));
+        if until_look > 0 {
+            return;
+        }
+        self.resident_bytes.set(self.read_resident_bytes());
+        let each_ms = ms.saturating_add(CPU_GRACE_MS);
+        let until_ms = (cpu_us() / 1_000).saturating_add(each_ms.saturating_mul(u64::from(ASKS_PER_LOOK)));
+        let limit = Rlimit { current: Some((until_ms / 1_000 + 1).min(CPU_S_MAX)), maximum: Some(CPU_S_MAX) };
         // A backstop: without it the parent's clock and the limit on the whole life remain.
         process::setrlimit(Resource::Cpu, limit).ok();
     }
 
     fn usage(&self) -> Usage {
-        let used = clock_gettime(ClockId::ProcessCPUTime);
-        let cpu_us = u64::try_from(used.tv_sec).unwrap_or(0).saturating_mul(1_000_000)
-            + u64::try_from(used.tv_nsec).unwrap_or(0) / 1_000;
-        Usage { resident_bytes: self.resident_bytes(), peak_bytes: self.peak_bytes(), cpu_us }
+        Usage { resident_bytes: self.read_resident_bytes(), peak_bytes: self.peak_bytes(), cpu_us: cpu_us() }
     }
 
     fn resident_bytes(&self) -> u64 {
+        self.resident_bytes.get()
+    }
+}
+
+fn cpu_us() -> u64 {
+    let used = clock_gettime(ClockId::ProcessCPUTime);
+    let (seconds, nanoseconds) = (u64::try_from(used.tv_sec), u64::try_from(used.tv_nsec));
+    seconds.unwrap_or(0).saturating_mul(1_000_000).saturating_add(nanoseconds.unwrap_or(0) / 1_000)
+}
+
+impl Confined {
+    fn around(statm: Option<File>, status: Option<File>) -> Self {
+        let page_bytes = u64::try_from(rustix::param::page_size()).unwrap_or(4_096);
+        Self { statm, status, page_bytes, until_look: Cell::new(0), resident_bytes: Cell::new(0) }
+    }
+
+    fn read_resident_bytes(&self) -> u64 {
         let mut text = [0; 128];
         let read = self.statm.as_ref().and_then(|file| file.read_at(&mut text, 0).ok()).unwrap_or(0);
         let text = std::str::from_utf8(&text[..read]).unwrap_or_default();
         let pages = text.split(' ').nth(1).and_then(|pages| pages.parse::<u64>().ok());
         pages.unwrap_or(0).saturating_mul(self.page_bytes)
     }
-}
 
-impl Confined {
     fn peak_bytes(&self) -> u64 {
         let mut text = [0; 4_096];
         let read = self.status.as_ref().and_then(|file| file.read_at(&mut text, 0).ok()).unwrap_or(0);
