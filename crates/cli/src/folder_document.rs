@@ -42,7 +42,9 @@ pub(crate) async fn check(folder: &Folder, report: &mut Report) -> Option<Told> 
     }
     // Where the model may add tools, those may call what no tool calls yet.
     for grant in found.grants_unused.iter().filter(|_| !found.adds_tools) {
-        report.warnings.push(Problem::new(AGENT_FILE, "no tool of the document calls it").about(format!("grants.{grant}")));
+        report
+            .warnings
+            .push(Problem::new(AGENT_FILE, "no tool of the document calls it").about(format!("grants.{grant}")));
     }
     named(folder, &found, report);
     let (tools, adds) = (found.tools.len(), if found.adds_tools { ", and can be given more" } else { "" });

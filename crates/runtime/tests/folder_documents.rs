@@ -102,7 +102,11 @@ fn what_is_wrong_is_told_with_its_key() {
             Some(TOOLS),
             "agent.toml:3:1: grants.App.refund.effect: grant `App.refund`: a grant with the effect `staged`",
         ),
-        ("[grants.App.refund]\nparams = []", Some(TOOLS), "grants.App.refund: must have exactly one of `url` and `answers`"),
+        (
+            "[grants.App.refund]\nparams = []",
+            Some(TOOLS),
+            "grants.App.refund: must have exactly one of `url` and `answers`",
+        ),
         (
             "[grants.App.refund]\nanswers = [{ result = 1 }]\nheaders = { A = \"b\" }",
             Some(TOOLS),
@@ -129,7 +133,11 @@ fn what_is_wrong_is_told_with_its_key() {
             "grants.App.refund.params: grant `App.refund` is there twice, or two of its parameters share a name",
         ),
         ("[grants.App.\"re fund\"]\nanswers = [{ result = 1 }]", Some(TOOLS), "letters, digits and `_`"),
-        ("[grants.App.refund]\nanswers = [{ result = 1 }]", None, "grants are lent to a document, and the folder has none"),
+        (
+            "[grants.App.refund]\nanswers = [{ result = 1 }]",
+            None,
+            "grants are lent to a document, and the folder has none",
+        ),
         ("[document]\nadded_tools = \"on\"", None, "tools.stof: `tools.stof` is not in the folder"),
         ("[document]\nfile = \"gone.stof\"", None, "agent.toml:2:1: document.file: `gone.stof`"),
         (

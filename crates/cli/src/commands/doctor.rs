@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use gesta_model::transport::Outgoing;
 use gesta_model::{Timeouts, Transport, TransportSpec};
-use gesta_store::RunFilter;
 use gesta_sandbox::{Pool, PoolSettings};
+use gesta_store::RunFilter;
 use serde::Serialize;
 
 use super::{Globals, wait_for};

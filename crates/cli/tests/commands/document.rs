@@ -92,7 +92,9 @@ fn a_call_is_answered_from_the_command_line() {
         .ended(1)
         .has(&["error: refunds over $100 are approved by a person"]);
     home.gesta(&call).ended(1).has(&["grant App.refund is not available"]);
-    home.gesta(&["document", "call", "tools.stof", "say", "{\"text\": \"hello\"}"]).ended(0).has(&["hello", "\"said\""]);
+    home.gesta(&["document", "call", "tools.stof", "say", "{\"text\": \"hello\"}"])
+        .ended(0)
+        .has(&["hello", "\"said\""]);
 }
 
 #[test]

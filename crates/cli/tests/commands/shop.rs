@@ -46,7 +46,8 @@ fn a_note_is_there_in_the_next_process() {
     say(&home, "Please remember: deliver after five");
     let result = say(&home, "What do you know about me?");
     assert_eq!(result["tool_calls"][0]["result"], json!(["deliver after five"]), "{result}");
-    let other = home.gesta(&["run", &example("shop"), "--conversation", "bert", "--json", "What do you know about me?"]);
+    let other =
+        home.gesta(&["run", &example("shop"), "--conversation", "bert", "--json", "What do you know about me?"]);
     assert_eq!(other.ended(0).json()["tool_calls"][0]["result"], json!([]));
 }
 

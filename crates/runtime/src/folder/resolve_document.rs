@@ -132,7 +132,8 @@ fn limits(written: &DocumentToml) -> Limits {
     let bytes = |value: u32| usize::try_from(value).unwrap_or(usize::MAX);
     limits.call_time_max_ms = written.call_time_max_ms.map_or(limits.call_time_max_ms, u64::from);
     limits.grants_max = written.grants_max.unwrap_or(limits.grants_max);
-    limits.grant_arguments_bytes_max = written.grant_arguments_bytes_max.map_or(limits.grant_arguments_bytes_max, bytes);
+    limits.grant_arguments_bytes_max =
+        written.grant_arguments_bytes_max.map_or(limits.grant_arguments_bytes_max, bytes);
     limits.grant_result_bytes_max = written.grant_result_bytes_max.map_or(limits.grant_result_bytes_max, bytes);
     limits.added_tools_max = written.added_tools_max.map_or(limits.added_tools_max, bytes);
     limits.source_bytes_max = written.source_bytes_max.map_or(limits.source_bytes_max, bytes);

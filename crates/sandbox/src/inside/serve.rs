@@ -87,7 +87,9 @@ fn answer<R: BufRead, W: Write>(
             Ok(tool) => Answer::ToolAdded { tool },
             Err(refused) => Answer::ToolRefused { refused },
         },
-        Ask::Open { .. } | Ask::Check { .. } => Answer::Misled { why: "a worker opens one document in its life".to_owned() },
+        Ask::Open { .. } | Ask::Check { .. } => {
+            Answer::Misled { why: "a worker opens one document in its life".to_owned() }
+        }
         Ask::Granted { n, .. } => Answer::Misled { why: format!("no grant call {n} is open") },
         Ask::Usage => Answer::Usage { usage: process.usage() },
     }

@@ -129,4 +129,3 @@ pub(super) fn asked<'a>(tool: &'a str, arguments: &'a Object, time_limit: Option
     let time_limit_ms = time_limit.map_or(TIME_LIMIT_MS, |it| it.ms);
     Asked { tool, arguments, time_limit_ms, author: None, at: None }
 }
-

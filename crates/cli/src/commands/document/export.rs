@@ -80,7 +80,11 @@ impl Export {
                 Ok(())
             }
             None => std::io::stdout().write_all(bytes).map_err(|why| {
-                Failure::new(Exit::Unwritten, format!("standard output cannot be written: {why}"), "name a file with --output")
+                Failure::new(
+                    Exit::Unwritten,
+                    format!("standard output cannot be written: {why}"),
+                    "name a file with --output",
+                )
             }),
         }
     }

@@ -31,7 +31,9 @@ impl FromStr for Lent {
             Some(text) => Err(text.trim().to_owned()),
             None => {
                 let json = serde_json::from_str(answer);
-                Ok(json.map_err(|why| format!("no JSON ({why}); a text is written in \"quotes\", a throw as error:TEXT"))?)
+                Ok(json.map_err(|why| {
+                    format!("no JSON ({why}); a text is written in \"quotes\", a throw as error:TEXT")
+                })?)
             }
         };
         Ok(Self { spec: GrantSpec { name, params }, answer })

@@ -91,14 +91,19 @@ impl Tools {
 }
 
 fn tell(screen: &mut Screen, specs: &[ToolSpec], added: &[AddedTool]) {
-    let of_file = specs.iter().filter(|spec| !added.iter().any(|tool| tool.name == spec.name && tool.set_aside.is_none()));
+    let of_file =
+        specs.iter().filter(|spec| !added.iter().any(|tool| tool.name == spec.name && tool.set_aside.is_none()));
     for spec in of_file {
         screen.text(Look::Strong, &format!("  {}", spec.name));
         screen.line_on("  of the file");
     }
     for tool in added {
         screen.text(Look::Strong, &format!("  {}", tool.name));
-        screen.line_on(&format!("  {}{}", author(tool), tool.at.map(|at| format!(", {}", moment(at))).unwrap_or_default()));
+        screen.line_on(&format!(
+            "  {}{}",
+            author(tool),
+            tool.at.map(|at| format!(", {}", moment(at))).unwrap_or_default()
+        ));
         if let Some(why) = &tool.set_aside {
             screen.line(Look::Warn, &format!("    not offered: {}", why.replace('\n', " ")));
         }
@@ -115,4 +120,3 @@ fn author(tool: &AddedTool) -> String {
         None => "by nobody known".to_owned(),
     }
 }
-
