@@ -9,6 +9,7 @@ mod crash;
 mod document;
 mod fake_model;
 mod folder;
+mod grants;
 mod guide;
 mod kept;
 mod paste;
