@@ -1,5 +1,6 @@
 //! The command line of Gesta: the only crate that prints.
 
+mod begun;
 mod commands;
 
 mod holds;

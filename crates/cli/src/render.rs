@@ -9,6 +9,7 @@ use gesta_run::{
 };
 use serde_json::Value;
 
+use crate::begun::Begun;
 use crate::holds::name_of;
 use crate::terminal::Look;
 
@@ -52,6 +53,7 @@ pub(crate) struct Teller {
     calls: BTreeMap<CallId, (String, String)>,
     /// Tools that were offered besides the plan's, once there were any: what comes later is new.
     offered: Option<BTreeSet<String>>,
+    begun: Begun,
 }
 
 impl Teller {
@@ -63,6 +65,7 @@ impl Teller {
             backstops: plan.contract.backstops.iter().map(|backstop| backstop.name.clone()).collect(),
             calls: BTreeMap::new(),
             offered: None,
+            begun: Begun::new(plan),
         }
     }
 
@@ -86,6 +89,7 @@ impl Teller {
 
     /// What is to be told of an event.
     pub(crate) fn event(&mut self, event: &Event) -> Vec<Told> {
+        self.follow(&event.what);
         match &event.what {
             EventKind::Opened { opening, .. } => vec![said_by_user(&opening.input)],
             EventKind::Replied { trip, reply, calls } => self.replied(*trip, reply, calls),
@@ -136,7 +140,7 @@ impl Teller {
             EventKind::Resumed { trips_max, .. } => {
                 vec![deed(Look::Strong, format!("goes on, with at most {trips_max} trips"))]
             }
-            EventKind::Recovered => vec![deed(Look::Warn, "taken up again: whoever worked on it was gone")],
+            EventKind::Recovered => self.recovered(),
             EventKind::Settled => vec![deed(Look::Warn, "can no longer go on: a new message came")],
             EventKind::Detected { backstop, wanted, .. } => {
                 let word = if *wanted { "is wanted" } else { "is not wanted" };
@@ -150,6 +154,22 @@ impl Teller {
             | EventKind::Stopped { .. }
             | EventKind::Delivered { .. } => Vec::new(),
         }
+    }
+
+    fn follow(&mut self, what: &EventKind) {
+        let calls = &self.calls;
+        self.begun.see(what, |call| calls.get(call).map(|(tool, _)| tool.clone()));
+    }
+
+    /// Another process took the run up: what it says of the calls whose outcome nobody knows.
+    fn recovered(&mut self) -> Vec<Told> {
+        let mut told = vec![deed(Look::Warn, "taken up again: whoever worked on it was gone")];
+        for (call, asks) in self.begun.lost() {
+            let then = if asks { "somebody has to say it" } else { "it is not run again, and the model is told so" };
+            let text = format!("what came of {} ({}) is unknown: {then}", self.name(&call), self.word(&call));
+            told.push(deed(Look::Bad, text));
+        }
+        told
     }
 
     fn name<'a>(&'a self, call: &'a CallId) -> &'a str {
@@ -249,6 +269,9 @@ impl Teller {
     fn intervened(&self, it: &Intervention) -> Vec<Told> {
         let kind = match it.kind {
             InterventionKind::Backstop => format!("backstop {}", it.name.as_deref().unwrap_or("?")),
+            // One that would have been more than there may be has no number among them.
+            InterventionKind::ToolRefusal if it.attempt > it.limit => "tool refusal".to_owned(),
+            InterventionKind::ActWhenAsked if it.attempt > it.limit => "act when asked".to_owned(),
             InterventionKind::ToolRefusal => format!("tool refusal, {} of {}", it.attempt, it.limit),
             InterventionKind::ActWhenAsked => format!("act when asked, {} of {}", it.attempt, it.limit),
         };

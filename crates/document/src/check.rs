@@ -59,13 +59,15 @@ pub fn check(base: &str, terms: &Terms) -> Result<Report, OpenError> {
             warnings.push(format!("the name `{}` is not legal for every provider ([a-zA-Z0-9_-]{{1,64}})", tool.name));
         }
     }
-    let called = grants_called(base);
+    let libraries: Vec<String> = terms.grants.iter().map(|grant| grant.name.library.clone()).collect();
+    let called = grants_called(base, &libraries);
     let given = |name: &GrantName| terms.grants.iter().any(|grant| grant.name == *name);
     // The parser knows no grants: what it says of a library that is called is said better by those that are missing.
     let of_grants =
         |warning: &String| called.iter().any(|it| warning.contains(&format!("unknown name '{}'", it.library)));
     warnings.retain(|warning| !of_grants(warning));
-    let needs = document.sources().into_iter().map(|(tool, source)| Needs { tool, grants: grants_called(&source) });
+    let needs =
+        document.sources().into_iter().map(|(tool, source)| Needs { tool, grants: grants_called(&source, &libraries) });
     Ok(Report {
         needs: needs.filter(|needs| !needs.grants.is_empty()).collect(),
         grants_missing: called.iter().filter(|name| !given(name)).cloned().collect(),
@@ -84,8 +86,8 @@ pub fn check(base: &str, terms: &Terms) -> Result<Report, OpenError> {
 }
 
 /// The functions outside the engine's libraries that a source calls.
-fn grants_called(source: &str) -> Vec<GrantName> {
-    let calls = calls_of_libraries(source).into_iter().map(|(library, name)| GrantName { library, name });
+fn grants_called(source: &str, libraries: &[String]) -> Vec<GrantName> {
+    let calls = calls_of_libraries(source, libraries).into_iter().map(|(library, name)| GrantName { library, name });
     calls.filter(|name| !crate::engine::is_engines_library(&name.library)).collect()
 }
 

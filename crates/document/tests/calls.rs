@@ -32,6 +32,7 @@ tools: {
     async fn slow(n: int) -> unknown { sleep(5ms); const got = App.tell(n, 0); got.get('first') }
     #[tool('t')] fn await_failure() -> str { const p = self.fails(); try { await p; } catch { return 'seen'; } 'unseen' }
     async fn fails() -> int { sleep(1ms); throw('inside'); 1 }
+    #[tool('t')] fn unheard() -> int { self.fails(); 1 }
     #[tool('t')] fn left_behind() -> int { self.spin(); 5 }
     async fn spin() { while (true) { self.nop(); } }
     fn nop() { }
@@ -110,6 +111,16 @@ fn grants_are_called_with_their_arguments_by_name() {
 }
 
 #[test]
+fn a_library_may_have_a_small_letter_and_what_it_lacks_is_named() {
+    let base = "tools: { #[tool('t')] fn a() -> unknown { shop.tell(1) } #[tool('t')] fn b() -> unknown { await shop.lacks(1) } }";
+    let mut spec = grant("tell", &["first"]);
+    spec.name.library = "shop".to_owned();
+    let mut document = document(base, &Terms { grants: vec![spec], ..terms() });
+    assert_eq!(call(&mut *document, "a", json!({})).unwrap().result, json!({"first": 1}));
+    assert_eq!(call(&mut *document, "b", json!({})).unwrap_err().to_string(), "grant shop.lacks is not available");
+}
+
+#[test]
 fn a_call_that_fails_leaves_everything_as_it_was() {
     let mut document = document(BASE, &base());
     let mut bumped = 0;
@@ -157,7 +168,7 @@ fn every_end_says_which_limit_was_met() {
 fn an_error_of_the_engine_says_where() {
     let mut document = document(BASE, &base());
     let error = call(&mut *document, "type_error", json!({})).unwrap_err().to_string();
-    assert!(error.contains("at root.tools.type_error (33:"), "{error}");
+    assert!(error.contains("at root.tools.type_error (34:"), "{error}");
 }
 
 #[test]
@@ -183,6 +194,7 @@ fn what_is_printed_is_the_log_and_is_cut() {
     assert_eq!(call(&mut *short, "print", json!({})).unwrap().log, "one 2\n[1,{\"a\"\n");
     let mut long = document(BASE, &base());
     assert_eq!(call(&mut *long, "print", json!({})).unwrap().log, "one 2\n[1,{\"a\":2}]\n");
+    assert_eq!(call(&mut *long, "unheard", json!({})).unwrap().log, "an async function failed: inside\n");
     assert_eq!(long.main(&mut desk()).unwrap().log, "main ran\n");
 }
 

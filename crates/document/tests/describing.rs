@@ -140,3 +140,16 @@ fn a_result_that_is_too_large_is_cut_and_says_so() {
         assert_eq!(call(&mut *document, tool, given).unwrap_err().to_string(), says);
     }
 }
+
+#[test]
+fn types_that_refer_to_each_other_are_described_in_bounds() {
+    let base = "#[type] T: { a: 1 }
+    tools: {
+        #[tool('t')] fn take(t: T) -> int { 1 }
+        #[tool('t')] fn tie() -> int { for (const i in 30) root.T.insert(`f${i}`, root.T); 1 }
+    }";
+    let mut document = document(base, &terms());
+    call(&mut *document, "tie", json!({})).unwrap();
+    let specs = document.specs().unwrap();
+    assert!(specs[0].parameters.to_string().len() < 20_000);
+}

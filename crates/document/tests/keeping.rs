@@ -110,6 +110,20 @@ fn under_a_changed_base_data_stays_new_fields_come_and_tools_that_clash_are_set_
 }
 
 #[test]
+fn what_a_document_has_not_changed_or_cannot_set_comes_from_the_new_base() {
+    let base = "const rate: 2\n#[readonly] place: 'old'\nint seen: 1\ngreeting: ['old', {'a': 1}]\nbox: { size: 1 kept: 1 }
+        tools: { #[tool('t')] fn tell() -> unknown { root.seen += 1; root.box.kept = 5; [root.rate, root.place, root.seen, root.greeting, root.box.size, root.box.kept] } }";
+    let mut document = document(base, &terms());
+    assert_eq!(told(&mut *document), json!([2, "old", 2, ["old", {"a": 1}], 1, 5]));
+    let changed = base.replace("rate: 2", "rate: 3").replace("'old'", "'new'").replace("seen: 1", "seen: 7");
+    let changed = changed.replace("size: 1 kept: 1", "size: 2 kept: 2");
+    let data = Some(document.save().unwrap());
+    let record = Record { data, data_base: Some(base_hash(base)), ..record(&changed) };
+    let mut again = open(&record, &terms()).unwrap();
+    assert_eq!(told(&mut *again), json!([3, "new", 3, ["new", {"a": 1}], 2, 5]));
+}
+
+#[test]
 fn a_tool_that_a_person_switched_off_is_not_there() {
     let mut record = kept();
     record.added[0].set_aside = Some("switched off by ann".to_owned());
@@ -147,6 +161,20 @@ fn an_export_is_a_document_of_its_own() {
     assert_eq!(call(&mut *again, "extra", json!({})).unwrap().result, json!(42));
     let report = check(&text, &on()).unwrap();
     assert_eq!(report.tools.len(), 5);
+}
+
+#[test]
+fn an_export_keeps_the_descriptions_of_parameters() {
+    let base = include_str!("../fixtures/orders.stof");
+    let mut document = document(base, &on());
+    document.add_tool("#[tool('a')]\n/// n: how many\nfn extra(n: int) -> int { n }").unwrap();
+    let text = String::from_utf8(document.export(Form::Stof).unwrap()).unwrap();
+    let before = document.specs().unwrap();
+    assert_eq!(
+        before.iter().find(|spec| spec.name == "extra").unwrap().parameters["properties"]["n"]["description"],
+        "how many"
+    );
+    assert_eq!(common::document(&text, &on()).specs().unwrap(), before, "{text}");
 }
 
 #[test]

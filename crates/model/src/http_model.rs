@@ -7,7 +7,7 @@ use bytes::Bytes;
 use futures_util::stream;
 use gesta_run::reply::{Delta, Fault, FaultKind, Reply, Usage};
 use http::header::{ACCEPT, CONTENT_TYPE};
-use http::{HeaderMap, HeaderValue, Method};
+use http::{HeaderMap, HeaderValue, Method, Uri};
 
 use crate::check::check_history;
 use crate::decoder::{self, Decoder};
@@ -302,13 +302,20 @@ impl Asking {
         let wire = self.shared.wire.as_ref()?;
         let uri = &self.outgoing.uri;
         let record = WireRecord {
-            url: format!("{}://{}{}", uri.scheme_str().unwrap_or_default(), uri.host().unwrap_or_default(), uri.path()),
+            url: without_secrets(uri),
             attempt: self.attempt,
             request: self.outgoing.body.clone(),
             ..WireRecord::default()
         };
         Some(Capture::begin(wire, record))
     }
+}
+
+/// An address without its user and query, either of which may hold a key.
+fn without_secrets(uri: &Uri) -> String {
+    let port = uri.port().map(|port| format!(":{port}")).unwrap_or_default();
+    let (scheme, host) = (uri.scheme_str().unwrap_or_default(), uri.host().unwrap_or_default());
+    format!("{scheme}://{host}{port}{}", uri.path())
 }
 
 /// A connection that breaks in the middle of an answer has cut it.

@@ -19,6 +19,7 @@
 //!     output_schema: None,
 //!     options: &Object::new(),
 //!     stream: true,
+//!     failed_before: 0,
 //! });
 //! assert_eq!(whole(answer).await?.joined_text(), "Good morning.");
 //! # Ok(())

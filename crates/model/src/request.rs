@@ -31,6 +31,8 @@ pub struct Request<'a> {
     pub options: &'a Object,
     /// Whether pieces are wanted as they arrive.
     pub stream: bool,
+    /// How many calls of this run failed before. No provider is told; a script goes on behind them.
+    pub failed_before: u32,
 }
 
 impl<'a> Request<'a> {

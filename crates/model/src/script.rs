@@ -26,7 +26,8 @@ impl ScriptedModel {
     }
 }
 
-/// How many answers this run has, and what its user said.
+/// How many answers this run has, and what its user said. A failure leaves no message; [`Request::failed_before`] counts
+/// them.
 pub fn place_in_script(messages: &[Message]) -> (usize, String) {
     let given = messages.iter().filter(|message| matches!(message, Message::Assistant { .. })).count();
     let said = messages.iter().find_map(|message| match message {
@@ -39,6 +40,7 @@ pub fn place_in_script(messages: &[Message]) -> (usize, String) {
 impl Model for ScriptedModel {
     fn ask(&self, request: &Request<'_>) -> Answer {
         let (given, said) = place_in_script(request.messages);
+        let given = given + request.failed_before as usize;
         let pieces = match self.script.answer(given, &said) {
             Ok(reply) => pieces(reply, request.stream).into_iter().map(Ok).collect(),
             Err(fault) => vec![Err(fault)],

@@ -101,6 +101,7 @@ async fn a_scripted_model_follows_from_the_request_alone() {
             output_schema: None,
             options: &options,
             stream,
+            failed_before: 0,
         };
         model.ask(&request).collect::<Vec<_>>().await
     };

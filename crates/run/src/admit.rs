@@ -139,7 +139,10 @@ fn meet(run: &Run, want: &WantId, met: Met, at: Timestamp, failures: &mut Failur
             error: answer.err(),
             duration_ms: watch_ms(state, at),
         },
-        (Effect::RunBackstop(backstop), Met::Ran(answer)) => ran(backstop, answer, watch_ms(state, at)),
+        (Effect::RunBackstop(backstop), Met::Ran(answer)) => {
+            note_blank_prompt(plan, backstop, &answer, failures);
+            ran(backstop, answer, watch_ms(state, at))
+        }
         (Effect::Deliver, Met::Delivered { path }) => EventKind::Delivered { path },
         (Effect::Perform(call), Met::Performed(attempt)) => EventKind::Performed { call, attempt },
         (effect, _) => return Err(out(format!("{want} wants {effect:?}, and was given something else"))),
@@ -210,6 +213,18 @@ fn watch_ms(state: &State, at: Timestamp) -> u64 {
         Phase::Before(watch) => at.since_ms(watch.since),
         Phase::Gate(gate) => at.since_ms(gate.watch.since),
         Phase::New | Phase::Ready | Phase::Batch(_) | Phase::Final(..) | Phase::Ended => 0,
+    }
+}
+
+/// A prompt that is none is left out, and the log says so: it is not the same as no prompt.
+fn note_blank_prompt(plan: &Plan, backstop: usize, answer: &Result<Ran, String>, failures: &mut Failures) {
+    let blank = |ran: &Ran| ran.prompt.as_ref().is_some_and(|prompt| prompt.trim().is_empty());
+    let spec = plan.spec.contract.backstops.get(backstop);
+    if let (Ok(ran), Some(spec)) = (answer, spec)
+        && blank(ran)
+    {
+        failures
+            .push((format!("backstop {}", spec.name), "its prompt is blank or no text, and is not sent".to_owned()));
     }
 }
 

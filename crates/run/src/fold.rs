@@ -35,7 +35,13 @@ pub(crate) fn fold(plan: &Plan, state: &mut State, event: &Event) {
 
 impl Batch {
     fn busy(&self) -> bool {
-        self.calls.iter().any(|call| matches!(call.stage, Stage::Allowed | Stage::Executing))
+        let waits = self.undecided();
+        self.calls.iter().any(|call| call.stage == Stage::Executing || call.stage == Stage::Allowed && !waits)
+    }
+
+    /// A crash hid what came of a call: until someone says it, no other call begins (`spec/contract.md`, 7.5, point 6).
+    pub(crate) fn undecided(&self) -> bool {
+        self.calls.iter().any(|call| call.stage == Stage::Undecidable)
     }
 }
 
@@ -116,6 +122,7 @@ impl State {
     fn fail(&mut self, fault: &Fault) {
         self.usage += fault.usage;
         if matches!(self.phase, Phase::Ready) {
+            self.model_failures = self.model_failures.saturating_add(1);
             self.phase = Phase::Final(Outcome::ModelFailed, fault.message.clone());
         }
     }

@@ -106,16 +106,30 @@ impl State {
         let Some(action) = self.actions.iter_mut().find(held) else { return false };
         match answer {
             HoldReply::Approve { arguments } => {
+                action.stage = ActionStage::Staged;
                 if let Some(arguments) = arguments {
                     action.arguments = arguments.clone();
+                    action.arguments_by = ArgumentsBy::Approver;
+                    self.record_edit(id, arguments);
                 }
-                action.stage = ActionStage::Staged;
             }
             HoldReply::Deny { reason } => action.stage = ActionStage::Discarded(reason.clone()),
             HoldReply::Error { text } => action.stage = ActionStage::Discarded(text.clone()),
             HoldReply::Result { .. } | HoldReply::OutcomeUnknown => {}
         }
         true
+    }
+
+    /// The record of a call shows what its action is performed with, as that of a call that runs (`spec/contract.md`, 7.5).
+    fn record_edit(&mut self, id: &CallId, arguments: &json::Object) {
+        if let Some(call) = self.call_mut(id) {
+            call.arguments = arguments.clone();
+            call.arguments_by = ArgumentsBy::Approver;
+        }
+        if let Some(record) = self.records.iter_mut().find(|record| record.id == *id) {
+            record.arguments = Value::Object(arguments.clone());
+            record.arguments_by = ArgumentsBy::Approver;
+        }
     }
 
     pub(crate) fn end_trip(&mut self, plan: &Plan, at: Timestamp) {
@@ -183,6 +197,7 @@ impl State {
             call: id.clone(),
             tool: call.name.clone(),
             arguments: call.arguments.clone(),
+            arguments_by: call.arguments_by,
             trip: call.trip,
             index: call.index,
             stage,

@@ -57,6 +57,9 @@ fn follow_batch(plan: &Plan, state: &State, batch: &Batch, at: Timestamp) -> Opt
     if let Some(event) = grants::follow(batch) {
         return Some(event);
     }
+    if batch.undecided() {
+        return None;
+    }
     let running = batch.calls.iter().filter(|call| call.stage == Stage::Executing).count();
     let in_document = |call: &CallState| call.tool.as_ref().is_some_and(|tool| tool.spec.document);
     let busy = batch.calls.iter().any(|call| call.stage == Stage::Executing && in_document(call));

@@ -84,16 +84,53 @@ pub fn depth(json: &[u8]) -> usize {
     most
 }
 
-/// Reads one JSON value. Refused: duplicate keys, numbers that are not finite, more than [`DEPTH_MAX`] levels
-/// (`spec/durability.md`, 6.3).
+/// Reads one JSON value. Refused: duplicate keys, numbers that are not finite, integers beyond 64 bits, which could not
+/// be kept as they are, more than [`DEPTH_MAX`] levels (`spec/durability.md`, 6.3).
 ///
 /// # Errors
 /// A sentence that says what is wrong and where.
 pub fn read_strict(text: &str) -> Result<Value, serde_json::Error> {
+    if let Some(wide) = wide_integer(text) {
+        let digits = cut(wide, 40);
+        return Err(serde_json::Error::custom(format!(
+            "the integer {digits} does not fit 64 bits; write it as a text"
+        )));
+    }
     let mut source = serde_json::Deserializer::from_str(text);
     let value = Strict.deserialize(&mut source)?;
     source.end()?;
     Ok(value)
+}
+
+/// The fewest digits of an integer that may not fit 64 bits.
+const WIDE_DIGITS: usize = 19;
+
+/// The first integer that fits neither signed nor unsigned 64 bits, those in texts left out.
+fn wide_integer(text: &str) -> Option<&str> {
+    if text.len() < WIDE_DIGITS {
+        return None;
+    }
+    let bytes = text.as_bytes();
+    let of_number = |byte: &u8| byte.is_ascii_digit() || matches!(byte, b'-' | b'+' | b'.' | b'e' | b'E');
+    let (mut at, mut in_text) = (0, false);
+    while let Some(byte) = bytes.get(at) {
+        match byte {
+            b'"' => in_text = !in_text,
+            b'\\' if in_text => at += 1,
+            b'-' | b'0'..=b'9' if !in_text => {
+                let length = bytes[at..].iter().take_while(|byte| of_number(byte)).count();
+                let number = &text[at..at + length];
+                let fits = length < WIDE_DIGITS || number.parse::<i64>().is_ok() || number.parse::<u64>().is_ok();
+                if !fits && number.bytes().skip(1).all(|byte| byte.is_ascii_digit()) {
+                    return Some(number);
+                }
+                at += length - 1;
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    None
 }
 
 struct Strict;
@@ -245,6 +282,15 @@ mod tests {
         for bad in ["{\"a\":1,\"a\":2}", "1e999", "NaN", "", "{} {}", &"[".repeat(200)] {
             assert!(read_strict(bad).is_err(), "{bad}");
         }
+        for wide in ["{\"n\":12345678901234567890123}", "-9223372036854775809", "[1, 18446744073709551616]"] {
+            assert!(read_strict(wide).unwrap_err().to_string().contains("does not fit 64 bits"), "{wide}");
+        }
+        for kept in
+            ["18446744073709551615", "-9223372036854775808", "[\"12345678901234567890123\\\"99999999999999999999\"]"]
+        {
+            assert_eq!(read_strict(kept).unwrap().to_string(), kept);
+        }
+        assert!(read_strict("1234567890123456789012e2").is_ok() && read_strict("0.12345678901234567890123").is_ok());
         assert_eq!(read_strict("{\"a\":[1,2.5,null]}").unwrap().to_string(), "{\"a\":[1,2.5,null]}");
     }
 

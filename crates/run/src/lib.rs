@@ -87,7 +87,7 @@ pub use plan::{
     Prices,
 };
 pub use reply::{Delta, Fault, FaultKind, Finish, Reply, ReplyBuilder, Usage};
-pub use result::{ContractReport, RunReport, RunResult};
+pub use result::{ActionRecord, ActionStatus, ContractReport, Count, Counts, RunReport, RunResult};
 pub use rules::leaked::may_become_a_call;
 pub use run::Run;
 pub use state::{ActionStage, CallState, InputLabel, Refusal, Stage};

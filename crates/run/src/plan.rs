@@ -64,7 +64,7 @@ pub struct PlanSpec {
     pub live: bool,
     /// The last permitted trip offers tools. Off in the channel profile, whose last trip has to answer.
     pub tools_on_last_trip: bool,
-    /// Each natural end is put to guardrails before it is accepted.
+    /// Each natural end is put to guardrails before it is accepted. A place for the channel profile: refused until then.
     pub judged: bool,
 }
 
@@ -248,6 +248,9 @@ pub enum PlanError {
     /// Options that are too deep to be kept.
     #[error("model_options: nested more than {} levels deep", json::SCHEMA_DEPTH_MAX)]
     Options,
+    /// Something that the machine has a place for and does not do yet.
+    #[error("{0} cannot be had yet; leave it out")]
+    NotYet(&'static str),
     /// The output schema does not compile.
     #[error("output_schema: {0}")]
     OutputSchema(String),
@@ -262,6 +265,9 @@ impl Plan {
         spec.limits.check()?;
         if spec.model_options.values().any(|it| json::is_deeper(it, json::SCHEMA_DEPTH_MAX - 1)) {
             return Err(PlanError::Options);
+        }
+        if spec.judged {
+            return Err(PlanError::NotYet("the judging of replies by guardrails"));
         }
         let tools = ToolList::compile(spec.tools.iter().cloned())?;
         let grants = grant::compile(&spec.grants)?;

@@ -3,17 +3,19 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::call::CallRecord;
+use crate::call::{ArgumentsBy, CallRecord};
 use crate::hold::Hold;
-use crate::id::RunId;
-use crate::intervention::Intervention;
+use crate::id::{CallId, RunId};
+use crate::input::Attempt;
+use crate::intervention::{Intervention, InterventionKind, InterventionOutcome};
+use crate::json::Object;
 use crate::message::Message;
 use crate::outcome::{Outcome, RunError, Status};
 use crate::plan::Prices;
 use crate::reply::Usage;
 use crate::rules::act;
 use crate::run::Run;
-use crate::state::{InputLabel, Refusal};
+use crate::state::{Action, ActionStage, InputLabel, Refusal};
 use crate::time::Timestamp;
 
 /// Version of this object's form.
@@ -40,6 +42,9 @@ pub struct RunResult {
     pub tool_calls: Vec<CallRecord>,
     /// The holds that wait.
     pub deferred: Vec<Hold>,
+    /// Every staged action, and what became of it.
+    #[serde(default)]
+    pub actions: Vec<ActionRecord>,
     /// Tokens of all model calls.
     pub usage: Usage,
     /// What they cost in US dollars; nothing without a price.
@@ -69,6 +74,109 @@ pub struct ContractReport {
     pub interventions: Vec<Intervention>,
     /// What caused each trip.
     pub input_labels: Vec<InputLabel>,
+    /// How many interventions of each kind there were.
+    #[serde(default)]
+    pub counts: Counts,
+}
+
+/// How many interventions of each kind a run had (`spec/contract.md`, 5).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counts {
+    /// Runs of backstops.
+    pub backstop: Count,
+    /// Prompts about refusals.
+    pub tool_refusal: Count,
+    /// Prompts to act.
+    pub act_when_asked: Count,
+}
+
+/// How many interventions of one kind there were, by what came of them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Count {
+    /// Their prompt was sent.
+    pub sent: u32,
+    /// There was nothing to send.
+    pub no_prompt: u32,
+    /// They were due and did not happen.
+    pub skipped: u32,
+}
+
+/// What became of a staged action (`spec/contract.md`, 2.6).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ActionRecord {
+    /// The call that staged it.
+    pub id: CallId,
+    /// The tool.
+    pub name: String,
+    /// What it is, or was, performed with.
+    pub arguments: Object,
+    /// Whose arguments they are.
+    pub arguments_by: ArgumentsBy,
+    /// The trip on which it was staged.
+    pub trip: u32,
+    /// The place of its call in the answer, from 0.
+    pub index: u32,
+    /// How far it has come.
+    pub status: ActionStatus,
+    /// Why it failed or was discarded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// How far a staged action has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ActionStatus {
+    /// It waits for delivery or for a person.
+    Staged,
+    /// Its receiver has accepted it.
+    Performed,
+    /// Its single attempt was refused, came too late, or nobody knows what came of it.
+    Failed,
+    /// It was given up before any attempt.
+    Discarded,
+}
+
+impl ActionRecord {
+    fn of(action: &Action) -> Self {
+        let (status, reason) = match &action.stage {
+            ActionStage::Held | ActionStage::Staged | ActionStage::Attempting | ActionStage::Lost => {
+                (ActionStatus::Staged, None)
+            }
+            ActionStage::Settled(Attempt::Performed) => (ActionStatus::Performed, None),
+            ActionStage::Settled(Attempt::Failed { error }) => (ActionStatus::Failed, Some(error.clone())),
+            ActionStage::Discarded(reason) => (ActionStatus::Discarded, Some(reason.clone())),
+        };
+        Self {
+            id: action.call.clone(),
+            name: action.tool.clone(),
+            arguments: action.arguments.clone(),
+            arguments_by: action.arguments_by,
+            trip: action.trip,
+            index: action.index,
+            status,
+            reason,
+        }
+    }
+}
+
+impl Counts {
+    fn of(interventions: &[Intervention]) -> Self {
+        let mut counts = Self::default();
+        for it in interventions {
+            let count = match it.kind {
+                InterventionKind::Backstop => &mut counts.backstop,
+                InterventionKind::ToolRefusal => &mut counts.tool_refusal,
+                InterventionKind::ActWhenAsked => &mut counts.act_when_asked,
+            };
+            match it.outcome {
+                InterventionOutcome::Sent => count.sent += 1,
+                InterventionOutcome::NoPrompt => count.no_prompt += 1,
+                InterventionOutcome::Skipped => count.skipped += 1,
+            }
+        }
+        counts
+    }
 }
 
 /// Names, versions and times of a run.
@@ -88,6 +196,12 @@ pub struct RunReport {
     pub ended_at: Option<Timestamp>,
     /// Milliseconds, time spent parked left out.
     pub duration_ms: u64,
+    /// Tokens of all model calls.
+    #[serde(default)]
+    pub usage: Usage,
+    /// Model calls that were answered.
+    #[serde(default)]
+    pub trips: u32,
     /// Version of this object's form.
     pub schema_version: u32,
 }
@@ -119,6 +233,7 @@ impl Run {
             data: ended.and_then(|it| it.data.clone()),
             tool_calls,
             deferred: self.holds(),
+            actions: state.actions.iter().map(ActionRecord::of).collect(),
             usage: state.usage,
             cost_usd: cost.as_ref().map(|prices: &Prices| prices.cost_usd(&state.usage)),
             trips: state.trips,
@@ -157,6 +272,7 @@ impl Run {
             refusals: state.outstanding.clone(),
             interventions: state.interventions.clone(),
             input_labels: state.labels.clone(),
+            counts: Counts::of(&state.interventions),
         }
     }
 
@@ -171,6 +287,8 @@ impl Run {
             started_at: state.opened_at,
             ended_at,
             duration_ms: state.elapsed_ms(ended_at.unwrap_or(state.last_at)),
+            usage: state.usage,
+            trips: state.trips,
             schema_version: RESULT_VERSION,
         }
     }

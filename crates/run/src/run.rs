@@ -277,6 +277,11 @@ impl Run {
         self.state.trips
     }
 
+    /// How many model calls of the run failed for good, and so gave no answer.
+    pub fn model_failures(&self) -> u32 {
+        self.state.model_failures
+    }
+
     /// What causes the trip that comes next.
     pub fn next_label(&self) -> crate::state::InputLabel {
         self.state.label

@@ -31,6 +31,8 @@ pub(crate) struct State {
     pub(crate) trips_max: u32,
     /// How often the model call of the trip that comes next was resumed after a failure.
     pub(crate) attempt: u32,
+    /// Model calls of the run that failed for good.
+    pub(crate) model_failures: u32,
     pub(crate) tools: Arc<ToolList>,
     pub(crate) offered_for: Option<u32>,
     pub(crate) messages: Vec<Message>,
@@ -226,6 +228,7 @@ pub(crate) struct Action {
     pub(crate) call: CallId,
     pub(crate) tool: String,
     pub(crate) arguments: Object,
+    pub(crate) arguments_by: ArgumentsBy,
     pub(crate) trip: u32,
     pub(crate) index: u32,
     pub(crate) stage: ActionStage,
@@ -260,6 +263,7 @@ impl State {
             trips: 0,
             trips_max: plan.spec.limits.trips_max,
             attempt: 0,
+            model_failures: 0,
             tools: plan.tools.clone(),
             offered_for: None,
             messages: Vec::new(),

@@ -104,9 +104,10 @@ pub struct Resume {
 }
 
 /// What came of resuming.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
 pub struct Resumed {
     /// The run as it stands now.
+    #[serde(flatten)]
     pub result: RunResult,
     /// Answers that had been given before: they ran nothing.
     pub already_answered: Vec<gesta_run::CallId>,

@@ -21,6 +21,7 @@ use crate::error::AgentError;
 use crate::grant::Grant;
 use crate::history::HistoryLimits;
 use crate::hook::{Backstop, CallAsked, DetectFuture, Hook, RanFuture, RulingFuture, TurnSeen};
+use crate::system;
 use crate::tool::{Tool, ToolBody};
 
 /// Puts an agent together: a model is all it needs, and every option of the contract is off until it is named.
@@ -357,10 +358,10 @@ impl AgentBuilder {
             }
             None => None,
         };
-        let system = system_text(&plan, model.as_ref());
+        let system = system::text(&plan, model.as_ref());
         let tools = self.tools.into_iter().filter_map(|tool| Some((tool.spec.name, tool.body?)));
         Ok(Agent(Arc::new(Parts {
-            system_adding: with_guidance(&system, documents.is_some()),
+            system_adding: system::with_guidance(&system, documents.is_some()),
             system,
             documents,
             model,
@@ -401,28 +402,6 @@ impl AgentBuilder {
         }
         self.spec.hook = self.hook.is_some();
         Ok(())
-    }
-}
-
-/// What the model is told beside the author's instructions (`spec/contract.md`, 2.4).
-fn system_text(plan: &Plan, model: &dyn Model) -> String {
-    let mut text = plan.spec.instructions.clone();
-    if let Some(schema) = plan.spec.output_schema.as_ref().filter(|_| !model.supports_output_schema()) {
-        if !text.is_empty() {
-            text.push_str("\n\n");
-        }
-        text.push_str("Your final answer must be one JSON value and nothing else, fitting this JSON schema:\n");
-        text.push_str(&schema.to_string());
-    }
-    text
-}
-
-/// The system text for trips on which the model may write tools (`spec/documents.md`, 3.13).
-fn with_guidance(system: &str, documents: bool) -> String {
-    match (documents, system.is_empty()) {
-        (false, _) => String::new(),
-        (true, true) => gesta_document::ADD_TOOL_GUIDANCE.to_owned(),
-        (true, false) => format!("{system}\n\n{}", gesta_document::ADD_TOOL_GUIDANCE),
     }
 }
 

@@ -148,6 +148,7 @@ impl Driver {
             working: self.working.as_ref(),
             listener: self.listener.as_ref(),
             resumed: self.resumed,
+            shortened: self.shortened,
         };
         let (handle, registration) = AbortHandle::new_pair();
         let _within = (want.effect == Effect::CallModel).then(|| self.trip_span.enter());

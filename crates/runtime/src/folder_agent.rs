@@ -126,7 +126,9 @@ impl FolderAgent {
         let text = store.config(&head.config).await?.ok_or_else(not_a_folder)?;
         let mut stored: Value = gesta_run::json::read_stored(text.as_bytes()).map_err(|_| not_a_folder())?;
         let snapshot = stored.get_mut("folder").map(Value::take).filter(|it| !it.is_null()).ok_or_else(not_a_folder)?;
-        let folder = Folder::from_snapshot(snapshot, &|name| env(name))?;
+        let mut folder = Folder::from_snapshot(snapshot, &|name| env(name))?;
+        // Capture is no part of the configuration: a run whose exchanges were kept so far has the rest kept too.
+        folder.storage.wire = !store.wire(run).await?.is_empty();
         Self::open(&folder, env, Some(store), secrets)
     }
 

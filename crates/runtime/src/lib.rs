@@ -47,6 +47,7 @@ pub mod rules;
 
 mod progress;
 mod stream;
+mod system;
 mod trace;
 
 mod cancel;

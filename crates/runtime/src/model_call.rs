@@ -19,10 +19,13 @@ pub(crate) fn ask(stage: &Stage<'_>, want: WantId) -> Performing {
         output_schema: run.plan().spec.output_schema.as_ref(),
         options: &run.plan().spec.model_options,
         stream: parts.stream,
+        failed_before: run.model_failures().saturating_add(u32::from(stage.shortened)),
     };
     let trip = run.trip();
     let answer = match (parts.wire, run.opening()) {
-        (true, Some(opening)) => crate::wire::captured(parts, &opening.run, trip).map(|model| model.ask(&request)),
+        (true, Some(opening)) => {
+            crate::wire::captured(parts, &opening.run, trip, want.attempt > 0).map(|model| model.ask(&request))
+        }
         _ => None,
     };
     let answer = answer.unwrap_or_else(|| parts.model.ask(&request));

@@ -47,6 +47,8 @@ pub(crate) struct Stage<'a> {
     pub(crate) working: Option<&'a Working>,
     pub(crate) listener: Option<&'a Listener>,
     pub(crate) resumed: bool,
+    /// A model call failed because the history was too long.
+    pub(crate) shortened: bool,
 }
 
 impl Stage<'_> {

@@ -23,13 +23,7 @@ const CLAIM_TRIES_MAX: u32 = 1_500;
 
 pub(crate) async fn resume(parts: &Arc<Parts>, id: &RunId, resume: Resume) -> Result<Resumed, AgentError> {
     let lease = claim(parts, id).await?;
-    let (run, head) = match load(parts, id).await {
-        Ok(loaded) => loaded,
-        Err(why) => {
-            parts.store.release(&lease).await?;
-            return Err(why);
-        }
-    };
+    let (run, head) = load_leased(parts, id, &lease).await?;
     let mut driver = taken_up(parts, run, &head, lease, &resume).await?;
     let already_answered = already_answered(driver.run(), &resume.answers);
     if let Err(why) = go_on(parts, &mut driver, &resume) {
@@ -48,7 +42,7 @@ pub(crate) async fn resume(parts: &Arc<Parts>, id: &RunId, resume: Resume) -> Re
 /// Closes a parked run, or one that could have gone on, because a new turn begins.
 pub(crate) async fn supersede(parts: &Arc<Parts>, id: &RunId) -> Result<(), AgentError> {
     let lease = claim(parts, id).await?;
-    let (run, head) = load(parts, id).await?;
+    let (run, head) = load_leased(parts, id, &lease).await?;
     let mut driver = taken_up(parts, run, &head, lease, &Resume::default()).await?;
     if let Err(why) = driver.feed(InputKind::Superseded) {
         driver.abandon().await;
@@ -67,6 +61,15 @@ async fn claim(parts: &Arc<Parts>, id: &RunId) -> Result<Lease, AgentError> {
         }
         tokio::time::sleep(CLAIM_EVERY).await;
     }
+}
+
+/// As [`load`]; a run that cannot be read is given back.
+async fn load_leased(parts: &Arc<Parts>, id: &RunId, lease: &Lease) -> Result<(Run, RunHead), AgentError> {
+    let loaded = load(parts, id).await;
+    if loaded.is_err() {
+        parts.store.release(lease).await?;
+    }
+    loaded
 }
 
 /// Reads a run from the store and replays it under the plan it was begun with.

@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use gesta_run::{ConversationId, FeedError, Input, InputKind, Opening, Run, RunId, RunResult};
+use gesta_run::{
+    ConversationId, FeedError, HoldKind, Input, InputKind, OnMessageWhileParked, Opening, Run, RunId, RunResult, Status,
+};
 use gesta_store::{Busy, NewRun, StoreError};
 
 use crate::agent::{Ask, Parts, Resume};
@@ -85,11 +87,14 @@ async fn open(parts: &Arc<Parts>, new: NewRun, ask: &Ask) -> Result<Journal, Age
     store_snapshot(parts).await?;
     let lazy = !parts.stored && new.conversation.is_none();
     let mut left = 0;
+    let mut executing = Executing::default();
     loop {
         let mut journal = Journal::new(parts.store.clone(), new.clone(), lazy);
         match journal.open().await {
             Ok(()) => return Ok(journal),
-            Err(StoreError::ConversationBusy { busy: Busy::Open, .. }) if ask.queue && !ask.cancel.is_cancelled() => {
+            Err(StoreError::ConversationBusy { run, busy: Busy::Open, .. })
+                if !ask.cancel.is_cancelled() && (executing.in_parked(parts, &run).await? || ask.queue) =>
+            {
                 tokio::time::sleep(QUEUE_EVERY).await;
             }
             Err(StoreError::ConversationBusy { run, busy, .. }) if left < LEFT_MAX => {
@@ -99,6 +104,32 @@ async fn open(parts: &Arc<Parts>, new: NewRun, ask: &Ask) -> Result<Journal, Age
             Err(StoreError::ConversationBusy { run, .. }) => return Err(AgentError::Busy { run }),
             Err(why) => return Err(why.into()),
         }
+    }
+}
+
+/// Looks whether a run that someone works on is parked all the same: an approved call of it executes while other holds
+/// are open. It is finished first, then the run is closed like any parked one (`spec/contract.md`, 7.7).
+#[derive(Default)]
+struct Executing {
+    /// The run whose plan was looked at.
+    seen: Option<RunId>,
+}
+
+impl Executing {
+    async fn in_parked(&mut self, parts: &Arc<Parts>, id: &RunId) -> Result<bool, AgentError> {
+        if parts.store.head(id).await?.status != Status::Parked {
+            return Ok(false);
+        }
+        if self.seen.as_ref() != Some(id) {
+            let (run, _) = resume::load(parts, id).await?;
+            if run.plan().spec.on_message_while_parked == OnMessageWhileParked::Refuse {
+                let holds = run.holds().into_iter().filter(|hold| hold.kind == HoldKind::Call);
+                let open = holds.map(|hold| hold.id).collect();
+                return Err(AgentError::Waiting { run: id.clone(), open });
+            }
+            self.seen = Some(id.clone());
+        }
+        Ok(true)
     }
 }
 
@@ -118,6 +149,8 @@ async fn make_room(
         }
         Busy::Parked | Busy::CanGoOn => match Box::pin(resume::supersede(parts, &run)).await {
             Err(AgentError::Input(FeedError::Waiting { open })) => Err(AgentError::Waiting { run, open }),
+            // Someone answered the last hold in between: it is looked at again.
+            Err(AgentError::Input(FeedError::OutOfTurn(_))) => Ok(()),
             other => other,
         },
     }

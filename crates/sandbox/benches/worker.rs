@@ -125,6 +125,29 @@ fn pipe_round_trip() -> Duration {
     line("one round trip through a pair of pipes, blocking", times)
 }
 
+/// The same with this side on the runtime: what is added is its waiting for events.
+async fn async_round_trip() {
+    use std::os::fd::OwnedFd;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::unix::pipe::{Receiver, Sender};
+    let mut child = std::process::Command::new("/proc/self/exe");
+    let mut child =
+        child.arg(ECHO).stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped()).spawn().unwrap();
+    let mut to = Sender::from_owned_fd(OwnedFd::from(child.stdin.take().unwrap())).unwrap();
+    let mut from = Receiver::from_owned_fd(OwnedFd::from(child.stdout.take().unwrap())).unwrap();
+    let mut times = Vec::new();
+    let mut heard = [0; 4_096];
+    for _ in 0..CALLS {
+        let began = Instant::now();
+        to.write_all(b"{\"call\":{\"tool\":\"sum\",\"arguments\":{}}}\n").await.unwrap();
+        assert!(from.read(&mut heard).await.unwrap() > 0);
+        times.push(began.elapsed());
+    }
+    drop(to);
+    child.wait().unwrap();
+    line("one round trip through a pair of pipes, asynchronous", times);
+}
+
 const ECHO: &str = "echo";
 
 fn echo() {
@@ -248,6 +271,7 @@ async fn all() {
     let pool = Pool::new(PoolSettings { wait_max_ms: 60_000, ..PoolSettings::default() });
     println!("walls: {}", pool.start().await.unwrap());
     let trip = pipe_round_trip();
+    async_round_trip().await;
     warm(&pool, "warm call without a grant", "sum", json!({"a": 1, "b": 2})).await;
     let (outside, inside) = warm(&pool, "warm call with one grant", "recent_orders", json!({"limit": 5})).await;
     let target = inside * 2 + trip;
@@ -265,6 +289,8 @@ async fn all() {
 
 /// Warm calls alone, many of them: for a profiler.
 async fn warm_alone() {
+    pipe_round_trip();
+    async_round_trip().await;
     let pool = Pool::new(PoolSettings::default());
     for (tool, arguments) in [("sum", json!({"a": 1, "b": 2})), ("recent_orders", json!({"limit": 5}))] {
         let mut session = pool.session(tool, record(BASE), terms());

@@ -1,7 +1,7 @@
-//! Processes of workers: started by one thread, buried by another, so that neither blocks the async runtime.
+//! Processes of workers: started by a few threads, buried by another, so that neither blocks the async runtime.
 //!
-//! The kernel kills a worker when the *thread* that started it ends. A runtime's threads come and go; the thread that
-//! starts workers stays for as long as the program.
+//! The kernel kills a worker when the *thread* that started it ends. A runtime's threads come and go; those that start
+//! workers stay for as long as the program.
 
 use std::ffi::OsString;
 use std::io;
@@ -10,6 +10,7 @@ use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::thread;
 
@@ -137,9 +138,16 @@ fn wait_for(mut burial: Burial) {
     }
 }
 
+/// Threads that start workers. Starting one waits until the kernel has the program in place, which takes a few
+/// milliseconds, and on a busy machine many: where one conversation waits for another's start, they add up.
+const STARTERS: usize = 4;
+
 fn starter() -> io::Result<&'static mpsc::Sender<Order>> {
-    static STARTER: OnceLock<Result<mpsc::Sender<Order>, io::ErrorKind>> = OnceLock::new();
-    thread_behind(&STARTER, "gesta-starter", |order: Order| {
+    static EACH: [OnceLock<Result<mpsc::Sender<Order>, io::ErrorKind>>; STARTERS] =
+        [const { OnceLock::new() }; STARTERS];
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    let place = &EACH[NEXT.fetch_add(1, Ordering::Relaxed) % STARTERS];
+    thread_behind(place, "gesta-starter", |order: Order| {
         // Where nobody waits any more, the process is killed as it is dropped.
         order.reply.send(order.command.spawn()).ok();
     })

@@ -1,9 +1,9 @@
 //! What a run did, in the words of the indented lines.
 
 use gesta_run::Run;
-use gesta_run::call::{CallEnd, CallStatus};
+use gesta_run::call::{CallEnd, CallRecord, CallStatus};
 use gesta_run::event::{Event, EventKind};
-use gesta_run::hold::HoldKind;
+use gesta_run::hold::{HoldKind, HoldReply};
 use gesta_run::id::CallId;
 use gesta_run::intervention::{Intervention, InterventionKind, InterventionOutcome};
 use gesta_run::json::canonical;
@@ -45,6 +45,43 @@ pub(crate) fn event(event: &Event, plan: &Plan) -> Vec<String> {
         EventKind::Settled => vec!["can no longer go on".to_owned()],
         _ => Vec::new(),
     }
+}
+
+/// What a crash hid, and what the model reads of it where nobody is asked.
+pub(crate) fn lost(calls: &[CallId], run: &Run) -> Vec<String> {
+    let records = run.result().tool_calls;
+    let mut lines = Vec::new();
+    for call in calls {
+        lines.push(format!("does not know what came of {}", write_word(call.as_str())));
+        let unknown = |record: &&CallRecord| record.id == *call && record.status == CallStatus::OutcomeUnknown;
+        if let Some(record) = records.iter().find(unknown) {
+            lines.push(said(&closed_as(call, &record.status, ""), record.result.as_str().unwrap_or_default()));
+        }
+    }
+    lines
+}
+
+/// Answers that were there before, with what came of them as far as it is known.
+pub(crate) fn repeated(calls: &[CallId], run: &Run) -> Vec<String> {
+    let result = run.result();
+    let line = |call: &CallId| {
+        let head = format!("has the answer to {} already", write_word(call.as_str()));
+        let action = result.actions.iter().find(|action| action.id == *call).map(|action| word(&action.status));
+        let ended = result.tool_calls.iter().find(|record| record.id == *call).map(|record| word(&record.status));
+        action.or(ended).map_or(head.clone(), |word| format!("{head}: {word}"))
+    };
+    calls.iter().map(line).collect()
+}
+
+/// A held action that a person did not let happen. That of a call is told by how the call is closed.
+pub(crate) fn discarded(event: &Event, run: &Run) -> Option<String> {
+    let EventKind::HoldAnswered { call, answer, .. } = &event.what else { return None };
+    let (HoldReply::Deny { reason } | HoldReply::Error { text: reason }) = answer else { return None };
+    run.action(call).map(|_| said(&format!("discards {}:", write_word(call.as_str())), reason))
+}
+
+fn closed_as(call: &CallId, status: &CallStatus, by: &str) -> String {
+    format!("closes {} as {}{by}:", write_word(call.as_str()), word(status))
 }
 
 /// How a call was closed, unless it completed.
@@ -92,7 +129,10 @@ pub(crate) fn want(want: &Want, run: &Run, plan: &Plan) -> Vec<String> {
         Effect::DecideGrant(call, n) => format!("asks whether {} may run", grants::named(run, call, *n)),
         Effect::RunGrant(call, n) => format!("runs grant {}", grants::named(run, call, *n)),
         Effect::Detect(at) => format!("asks whether backstop {} is wanted", name_of(plan, *at)),
-        Effect::RunBackstop(at) => format!("runs backstop {}", name_of(plan, *at)),
+        Effect::RunBackstop(at) => {
+            let head = format!("runs backstop {}", name_of(plan, *at));
+            run.shared_state().map_or(head.clone(), |state| format!("{head} {}", canonical(state)))
+        }
         Effect::Hold(call) => held(run, call),
         Effect::Deliver => said("says:", run.reply_text()),
         Effect::Perform(call) => format!("performs {}", named(run, call)),

@@ -15,14 +15,16 @@ pub struct ReadError {
 #[non_exhaustive]
 pub enum ReadReason {
     /// A word that stands nowhere in the vocabulary.
-    #[error("`{word}` is no {kind}; did you mean `{nearest}`?")]
+    #[error("`{word}` is no {kind}; {}", way_out(.near, .known))]
     Unknown {
         /// What kind of word was looked for.
         kind: &'static str,
         /// What stands there.
         word: String,
-        /// The known word that is nearest to it.
-        nearest: String,
+        /// The known word that was probably meant; none where no word is near.
+        near: Option<String>,
+        /// Every word that can stand there.
+        known: Vec<String>,
     },
     /// Something else was to stand there.
     #[error("expected {expected}, found {}", or_nothing(.found))]
@@ -55,6 +57,18 @@ pub enum ReadReason {
     Empty(&'static str),
 }
 
+/// The most words that are listed.
+const LISTED_MAX: usize = 16;
+
+fn way_out(near: &Option<String>, known: &[String]) -> String {
+    match near {
+        Some(near) => format!("did you mean `{near}`?"),
+        None if known.len() == 1 => format!("only `{}` can stand there", known.concat()),
+        None if known.len() <= LISTED_MAX => format!("it is one of `{}`", known.join("`, `")),
+        None => "docs/scenes.md lists what can stand there".to_owned(),
+    }
+}
+
 fn or_nothing(text: &str) -> String {
     if text.is_empty() { "nothing".to_owned() } else { format!("`{text}`") }
 }
@@ -76,14 +90,26 @@ impl ReadError {
         known: impl IntoIterator<Item = &'a str>,
     ) -> Self {
         let word: String = word.chars().take(60).collect();
-        let nearest = nearest(&word, known).to_owned();
-        Self::new(line, ReadReason::Unknown { kind, word, nearest })
+        let known: Vec<String> = known.into_iter().map(str::to_owned).collect();
+        let near = near(&word, &known).map(str::to_owned);
+        Self::new(line, ReadReason::Unknown { kind, word, near, known })
     }
 }
 
-/// The known word that takes the fewest edits to reach.
-fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> &'a str {
-    known.into_iter().min_by_key(|it| distance(word, it)).unwrap_or("#")
+/// The known word that was probably meant: one that the word begins, or that takes few edits for its length.
+fn near<'a>(word: &str, known: &'a [String]) -> Option<&'a str> {
+    let begun = |it: &&String| word.chars().count() > 1 && it.starts_with(word);
+    if let Some(longer) = known.iter().find(begun) {
+        return Some(longer);
+    }
+    let edits = |it: &String| {
+        // Of a whole line only as many words are looked at as the known one has.
+        let words: Vec<&str> = word.split_whitespace().take(it.split_whitespace().count()).collect();
+        distance(&words.join(" "), it)
+    };
+    let nearest = known.iter().min_by_key(|it| edits(it))?;
+    let length = nearest.chars().count();
+    (edits(nearest) <= (length / 3).max(2) && edits(nearest) < length).then_some(nearest)
 }
 
 fn distance(a: &str, b: &str) -> usize {
@@ -106,8 +132,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_nearest_word_takes_the_fewest_edits() {
-        assert_eq!(nearest("modle", ["user", "model", "tool"]), "model");
-        assert_eq!(nearest("polcy", ["plan", "policy"]), "policy");
+    fn only_a_word_that_is_near_is_suggested() {
+        let near = |word: &str, known: &[&str]| {
+            let known: Vec<String> = known.iter().map(ToString::to_string).collect();
+            near(word, &known).unwrap_or("none").to_owned()
+        };
+        assert_eq!(near("modle: hi there", &["user", "model:", "tool"]), "model:");
+        assert_eq!(near("polcy", &["plan", "policy"]), "policy");
+        assert_eq!(near("int", &["string", "integer", "any"]), "integer");
+        assert_eq!(near("weeks", &["ms", "s", "min", "h", "d"]), "none");
+        assert_eq!(near("allow", &["run", "deny", "defer", "fails"]), "none");
+        assert_eq!(near("badly", &["auth", "network"]), "none");
     }
 }

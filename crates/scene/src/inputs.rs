@@ -1,5 +1,6 @@
 //! Turns a line of the world into the input that it tells a run.
 
+use gesta_run::Run;
 use gesta_run::decision::{Decision, HookError};
 use gesta_run::hold::{Binding, HoldAnswer};
 use gesta_run::id::{CallId, WantId, WantKind};
@@ -23,9 +24,12 @@ pub(crate) fn of(stage: &Stage, line: &World) -> Result<(usize, InputKind), Stri
                 Ok(reply) => Met::Replied(reply),
                 Err(fault) => Met::Failed(fault),
             };
-            met(last, WantKind::Model, None, reply)
+            met(stage.wanting(WantKind::Model, None).unwrap_or(last), WantKind::Model, None, reply)
         }
-        World::Offer(added) => met(last, WantKind::Offer, None, Met::Offered { added: added.clone() }),
+        World::Offer(added) => {
+            let track = stage.wanting(WantKind::Offer, None).unwrap_or(last);
+            met(track, WantKind::Offer, None, Met::Offered { added: added.clone() })
+        }
         World::Policy { call, says } => {
             let track = of_grant_or_call(call);
             let wants = |kind, subject: &str| stage.wants(track, kind, Some(subject));
@@ -54,10 +58,10 @@ pub(crate) fn of(stage: &Stage, line: &World) -> Result<(usize, InputKind), Stri
         World::Tool { call, answer } => met(of_call(call), WantKind::Run, Some(call), Met::Answered(answer.clone())),
         World::Backstop { name, says } => {
             let (kind, says) = backstop(says);
-            met(last, kind, Some(name), says)
+            met(stage.wanting(kind, Some(name)).unwrap_or(last), kind, Some(name), says)
         }
         World::Client { path } => {
-            let track = (0..=last).rev().find(|track| stage.wants(*track, WantKind::Deliver, None)).unwrap_or(last);
+            let track = stage.wanting(WantKind::Deliver, None).unwrap_or(last);
             met(track, WantKind::Deliver, None, Met::Delivered { path: path.clone() })
         }
         World::Action { call, attempt } => {
@@ -131,6 +135,10 @@ fn outside(stage: &Stage, what: &Outside) -> Result<InputKind, String> {
             InputKind::Resumed { trips_max: *trips_max, now: now.clone().unwrap_or_else(|| stage.now_text()) }
         }
         Outside::NewMessage => InputKind::Superseded,
+        // Someone who goes on with a run that failed has no holds to answer.
+        Outside::NoAnswers if stage.last().is_some_and(Run::can_go_on) => {
+            InputKind::Resumed { trips_max: None, now: stage.now_text() }
+        }
         Outside::NoAnswers => InputKind::Answers {
             answers: Vec::<HoldAnswer>::new(),
             missing_tools: stage.missing_tools(),

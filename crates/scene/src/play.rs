@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use gesta_run::Run;
-use gesta_run::event::Event;
+use gesta_run::event::{Event, EventKind};
+use gesta_run::id::CallId;
 use gesta_run::plan::Plan;
 use gesta_run::time::Timestamp;
 use gesta_run::want::Want;
@@ -11,7 +12,7 @@ use gesta_run::want::Want;
 use crate::inputs;
 use crate::scene::Scene;
 use crate::stage::Stage;
-use crate::world::{Clock, Item, Outside, World};
+use crate::world::{Clock, Item, Outside, PersonAnswer, World};
 use crate::{did, show, world_print};
 
 /// A way of playing. None may change what a run does.
@@ -84,10 +85,11 @@ fn play_line(stage: &mut Stage, line: &World, out: &mut Page) {
             stage.set_clock(stage.now().plus_ms(*ms));
             stage.tick();
         }
+        World::Outside(Outside::Cancelled) if stage.last().is_none() => return stage.cancel_first(),
         _ => stage.tick(),
     }
     if let World::User(line) = line {
-        match stage.make_room() {
+        match stage.make_room(line) {
             Ok(Some(step)) => tell(stage, step, out),
             Ok(None) => {}
             Err(why) => return out.did(&world_print::said("refused:", &why)),
@@ -97,11 +99,27 @@ fn play_line(stage: &mut Stage, line: &World, out: &mut Page) {
     }
     match inputs::of(stage, line) {
         Ok((track, kind)) => {
-            let step = stage.feed(track, kind, matches!(line, World::Outside(Outside::Crashed)));
+            let mut step = stage.feed(track, kind, matches!(line, World::Outside(Outside::Crashed)));
+            if let World::Person { answers, .. } = line {
+                step.repeated = repeated(&step, answers);
+            }
             tell(stage, step, out);
         }
         Err(why) => out.did(&world_print::said("refused:", &why)),
     }
+}
+
+/// Answers that were given before and so changed nothing.
+fn repeated(step: &Step, answers: &[PersonAnswer]) -> Vec<CallId> {
+    let is_fresh = |call: &CallId| {
+        let mut answered = step.events.iter().filter_map(|event| match &event.what {
+            EventKind::HoldAnswered { call, .. } => Some(call),
+            _ => None,
+        });
+        answered.any(|it| it == call)
+    };
+    let calls = answers.iter().map(|answer| CallId::new(answer.call.as_str()));
+    if step.refused.is_some() { Vec::new() } else { calls.filter(|call| !is_fresh(call)).collect() }
 }
 
 /// What one input led to.
@@ -113,6 +131,10 @@ pub(crate) struct Step {
     pub(crate) events: Vec<Event>,
     /// What is wanted and was not wanted before.
     pub(crate) wants: Vec<Want>,
+    /// Calls and actions whose outcome a crash hid.
+    pub(crate) lost: Vec<CallId>,
+    /// Holds that had been answered like this before.
+    pub(crate) repeated: Vec<CallId>,
     /// Why it was refused.
     pub(crate) refused: Option<String>,
     /// What must not have happened: the way of playing made a difference.
@@ -125,10 +147,13 @@ fn tell(stage: &mut Stage, step: Step, out: &mut Page) {
     if let Some(why) = &step.refused {
         out.did(&world_print::said("refused:", why));
     }
+    let Some(run) = stage.run(step.track) else { return };
+    did::lost(&step.lost, run).iter().for_each(|line| out.did(line));
+    did::repeated(&step.repeated, run).iter().for_each(|line| out.did(line));
     for event in &step.events {
         did::event(event, &plan).iter().for_each(|line| out.did(line));
+        did::discarded(event, run).iter().for_each(|line| out.did(line));
     }
-    let Some(run) = stage.run(step.track) else { return };
     for want in &step.wants {
         did::want(want, run, &plan).iter().for_each(|line| out.did(line));
     }

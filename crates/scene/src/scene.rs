@@ -114,6 +114,14 @@ impl Scene {
         let worlds = || self.items.iter().filter_map(Item::world);
         let has_policy = worlds().any(|line| matches!(line, World::Policy { .. }));
         let mut named = plan_read::named_tools(&self.clauses.spec);
+        // A tool that is offered on the way is not there before.
+        let offered: BTreeSet<&str> = worlds()
+            .filter_map(|line| match line {
+                World::Offer(added) => Some(added.iter().map(|tool| tool.name.as_str())),
+                _ => None,
+            })
+            .flatten()
+            .collect();
         for line in worlds() {
             if let World::Model(answer) = line
                 && let Ok(reply) = &answer.outcome
@@ -130,7 +138,7 @@ impl Scene {
         for name in named {
             let legal = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
             let fits = (1..=64).contains(&name.len()) && name.chars().all(legal);
-            if fits && known.insert(name.clone()) {
+            if fits && !offered.contains(name.as_str()) && known.insert(name.clone()) {
                 spec.tools.push(ToolSpec::new(name, "", plan_read::permissive()));
             }
         }

@@ -22,7 +22,8 @@ pub(crate) fn lines(run: &Run, log: &[Event], what: Show) -> Vec<String> {
         Show::Calls => list(run, "/tool_calls", &CALL),
         Show::Interventions => list(run, "/contract/interventions", &INTERVENTION),
         Show::Contract => contract(run),
-        Show::Usage => vec![fields(&run.result().usage, &USAGE)],
+        Show::Usage => vec![usage(run)],
+        Show::Actions => list(run, "/actions", &ACTION),
     };
     if lines.is_empty() { vec!["none".to_owned()] } else { lines }
 }
@@ -32,6 +33,7 @@ const CALL: [&str; 9] =
     ["id", "name", "arguments", "arguments_by", "status", "result", "is_error", "recovered", "grants"];
 const INTERVENTION: [&str; 10] =
     ["trip", "kind", "phase", "name", "tools", "reason", "outcome", "skipped", "attempt", "limit"];
+const ACTION: [&str; 6] = ["id", "name", "arguments", "arguments_by", "status", "reason"];
 const USAGE: [&str; 6] = ["input", "output", "total", "cached", "reasoning", "cache_write"];
 /// Values that say nothing new.
 const USUAL: [(&str, &str); 6] = [
@@ -74,6 +76,13 @@ fn contract(run: &Run) -> Vec<String> {
     let value = result_value(run);
     let contract = value.get("contract").cloned().unwrap_or_default();
     vec![fields(&contract, &["asked", "acted", "unmet", "refusals"])]
+}
+
+/// The tokens, and what they cost where there is a price.
+fn usage(run: &Run) -> String {
+    let result = run.result();
+    let line = fields(&result.usage, &USAGE);
+    result.cost_usd.map_or(line.clone(), |cost| format!("{line}, cost_usd {}", canonical(&Value::from(cost))))
 }
 
 /// The parts of a result that no other `show:` line has.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use gesta_run::Run;
 use gesta_run::event::{Event, EventKind};
 use gesta_run::hold::Binding;
-use gesta_run::id::{CallId, WantId, WantKind};
+use gesta_run::id::{CallId, ConversationId, WantId, WantKind};
 use gesta_run::input::{Input, InputKind, Met, Opening};
 use gesta_run::outcome::Status;
 use gesta_run::plan::{OnMessageWhileParked, Plan};
@@ -39,6 +39,8 @@ pub(crate) struct Stage {
     /// The clock was set for the next line.
     clock_is_set: bool,
     missing_tools: BTreeSet<String>,
+    /// The cancellation signal fired before anything was said.
+    cancelled: bool,
 }
 
 impl Stage {
@@ -46,7 +48,16 @@ impl Stage {
         let seed = if let Way::Cut(seed) = way { seed } else { 0 };
         let now = Timestamp(START.0 - i64::try_from(LINE_MS).unwrap_or(0));
         let dice = fastrand::Rng::with_seed(seed);
-        Self { plan, way, dice, tracks: Vec::new(), now, clock_is_set: false, missing_tools: BTreeSet::new() }
+        Self {
+            plan,
+            way,
+            dice,
+            tracks: Vec::new(),
+            now,
+            clock_is_set: false,
+            missing_tools: BTreeSet::new(),
+            cancelled: false,
+        }
     }
 
     /// A stage on which one run has already come so far, at this moment.
@@ -114,9 +125,16 @@ impl Stage {
         now_text(self.now, &self.plan.spec.timezone)
     }
 
-    /// A new message is about to open a run: what becomes of the one before it.
-    pub(crate) fn make_room(&mut self) -> Result<Option<Step>, String> {
-        let Some(at) = self.tracks.len().checked_sub(1) else { return Ok(None) };
+    /// The cancellation signal fires ahead of the first run, which finds it.
+    pub(crate) fn cancel_first(&mut self) {
+        self.cancelled = true;
+    }
+
+    /// A new message is about to open a run: what becomes of the one before it in its conversation.
+    pub(crate) fn make_room(&mut self, line: &UserLine) -> Result<Option<Step>, String> {
+        let conversation = line.conversation.as_deref().map(ConversationId::new);
+        let same = |track: &Track| track.run.opening().is_some_and(|opening| opening.conversation == conversation);
+        let Some(at) = self.tracks.iter().rposition(same) else { return Ok(None) };
         let run = &self.tracks[at].run;
         let parked = run.status() == Status::Parked;
         if parked && self.plan.spec.on_message_while_parked == OnMessageWhileParked::Refuse {
@@ -142,9 +160,14 @@ impl Stage {
             now: line.now.clone().unwrap_or_else(|| self.now_text()),
         };
         self.tracks.push(Track::of(Run::new(self.plan.clone())));
-        let step = self.feed(number - 1, InputKind::Opened(opening), false);
+        let mut step = self.feed(number - 1, InputKind::Opened(opening), false);
         if step.refused.is_some() {
             self.tracks.pop();
+        } else if std::mem::take(&mut self.cancelled) {
+            let then = self.feed(number - 1, InputKind::Cancelled, false);
+            step.events.extend(then.events);
+            step.faults.extend(then.faults);
+            step.wants = then.wants;
         }
         step
     }
@@ -157,6 +180,12 @@ impl Stage {
 
     pub(crate) fn last_track(&self) -> Option<usize> {
         self.tracks.len().checked_sub(1)
+    }
+
+    /// The latest run that wants such a thing; where none does, the latest.
+    pub(crate) fn wanting(&self, kind: WantKind, subject: Option<&str>) -> Option<usize> {
+        let wanting = (0..self.tracks.len()).rev().find(|track| self.wants(*track, kind, subject));
+        wanting.or(self.last_track())
     }
 
     /// The want that an answer of this kind meets. Where there is none, one that the run does not have.
@@ -202,6 +231,9 @@ impl Stage {
             Err(why) => step.refused = Some(why.to_string()),
         }
         it.log.extend(step.events.iter().cloned());
+        if matches!(kind, InputKind::Recovered) {
+            step.lost = lost(&before, &it.run);
+        }
         match way {
             Way::Twice => feed_again(&mut it.run, Input { at: now, kind }, &mut step),
             Way::Replayed => it.replay(&plan, &mut step.faults),
@@ -273,6 +305,12 @@ impl Track {
             faults.push(format!("a replay differs: {before:?} became {after:?}"));
         }
     }
+}
+
+/// What was going on when the process died and is not done again: nobody knows what came of it.
+fn lost(before: &BTreeSet<WantId>, run: &Run) -> Vec<CallId> {
+    let once = |id: &&WantId| matches!(id.kind, WantKind::Run | WantKind::Perform) && run.want(id).is_none();
+    before.iter().filter(once).filter_map(|id| id.subject.as_deref().map(CallId::new)).collect()
 }
 
 /// What two runs must have in common to be the same.

@@ -94,7 +94,7 @@ pub const WORLD: Group = Group {
         e(
             "user: TEXT",
             "user: Move my visit",
-            "a user speaks: a run begins. A run that is parked, or could have gone on, is closed before it",
+            "a user speaks: a run begins. A run of the same conversation that is parked, or could have gone on, is closed before it",
         ),
         e("and: text: TEXT", "user: a\nand: text: b", "one more part of the message"),
         e(
@@ -108,7 +108,11 @@ pub const WORLD: Group = Group {
             "user: a\nand: run: r7",
             "the run's id. `conversation:`, `contact:` and `now:` set the rest of what the host adds",
         ),
-        e("and: conversation: ID", "user: a\nand: conversation: c7", "the conversation"),
+        e(
+            "and: conversation: ID",
+            "user: a\nand: conversation: c7",
+            "the conversation. Runs of different ones go on side by side; all that say none are of one",
+        ),
         e("and: contact: ID", "user: a\nand: contact: p7", "the person at the other end"),
         e("and: now: TEXT", "user: a\nand: now: today", "the notice of the time"),
         e("offer: nothing", "offer: nothing", "the tools are those of the plan"),
@@ -163,12 +167,20 @@ pub const WORLD: Group = Group {
             "the answer quotes a wrong binding: `run`, `tool`, `fingerprint` or `config version`",
         ),
         e("and: ID …", "person: c1 approve\nand: c2 deny no", "one more answer of the same request"),
-        e("person: nothing", "person: nothing", "a request without answers"),
+        e(
+            "person: nothing",
+            "person: nothing",
+            "a request without answers: it changes nothing where holds are open, and lets a run go on that failed",
+        ),
         e("and: now: TEXT", "person: c1 approve\nand: now: today", "the notice of the time that goes with the results"),
         e("client: delivered [by PATH]", "client: delivered by stream", "the reply has reached the client"),
         e("action: ID performed", "action: c1 performed", "a staged action was accepted by its receiver"),
         e("action: ID fails WHY", "action: c1 fails the bank is closed", "it was not, or nobody knows"),
-        e("world: cancelled", "world: cancelled", "the cancellation signal fires"),
+        e(
+            "world: cancelled",
+            "world: cancelled",
+            "the cancellation signal fires; ahead of all `user:` lines, the first run finds it",
+        ),
         e("world: crashed", "world: crashed", "the process dies; another takes the run up from its log"),
         e("world: N UNIT pass", "world: 61 s pass", "time passes (`ms`, `s`, `min`, `h`, `d`), and the run is told so"),
         e(
@@ -202,7 +214,8 @@ pub const SHOWN: Group = Group {
             "whether it was asked, whether it acted, what is unmet and what was refused",
         ),
         e("show: holds", "show: holds", "what waits for someone"),
-        e("show: usage", "show: usage", "the tokens of the run"),
+        e("show: actions", "show: actions", "the staged actions, and what became of them"),
+        e("show: usage", "show: usage", "the tokens of the run, and what they cost where there is a price"),
         e("show: events", "show: events", "the kinds of the run's events, in order"),
     ],
 };
@@ -229,12 +242,16 @@ pub const PLAN: Group = Group {
         ),
         e("plan: tools change", "plan: tools change", "the tools are asked for on each trip"),
         e(
-            "plan: on PATTERN, … must call [all of] TOOL, …",
+            "plan: on PATTERN, … must call [any of, all of] TOOL, …",
             "plan: on \"move\", /^swap/i must call all of move, tell",
-            "`act_when_asked`. `on nothing` has no intent",
+            "`act_when_asked`. `on nothing` has no intent; `any of`, which may be left out, is `require: any`",
         ),
         e("plan: prompts to act at most N", "plan: prompts to act at most 2", "`max_reprompts`"),
-        e("plan: hint to act: TEXT", "plan: hint to act: Do it now.", "the hint instead of the default"),
+        e(
+            "plan: hint to act: TEXT",
+            "plan: hint to act: Do it now.",
+            "the hint instead of the default, sent as it stands",
+        ),
         e(
             "plan: refusals are retried once",
             "plan: refusals are retried 2 times",
@@ -245,7 +262,7 @@ pub const PLAN: Group = Group {
         e(
             "plan: hint on refusal: TEXT",
             "plan: hint on refusal: {tool} refused: {reason}",
-            "the prompt instead of the default, one for each refusal",
+            "the prompt instead of the default, one for each refusal; `{tool}` and `{reason}` are filled in",
         ),
         e(
             "plan: backstop NAME before",
@@ -288,7 +305,11 @@ pub const PLAN: Group = Group {
             "plan: the last trip has no tools",
             "the last permitted trip offers no tools",
         ),
-        e("plan: replies are judged", "plan: replies are judged", "each natural end is put to guardrails"),
+        e(
+            "plan: replies are judged",
+            "plan: replies are judged",
+            "guardrails judge each reply: refused until there are any",
+        ),
         e(
             "plan: agent: NAME",
             "plan: agent: coach",
@@ -308,12 +329,12 @@ pub const PLAN: Group = Group {
         e(
             "plan: hint function says: TEXT",
             "plan: hint function says: {input} {reply} {tools} {trip}",
-            "the hint is written by a function; `fails:` makes it fail",
+            "the hint is written by a function, which is told `{input}`, `{reply}`, `{tools}` (those still missing) and `{trip}`; `fails:` makes it fail",
         ),
         e(
             "plan: refusal hint function says: TEXT",
             "plan: refusal hint function says: {tool} {reason}",
-            "each refusal's prompt is written by a function; `fails:` makes it fail",
+            "each refusal's prompt is written by a function, which is told `{tool}` and `{reason}`; `fails:` makes it fail",
         ),
         e(
             "plan: refusal function on TOOL says WORD",
@@ -337,9 +358,10 @@ pub const DID: Group = Group {
         e("has no decision about ID: WHY", "", "the hook failed or answered nonsense"),
         e("holds ID TOOL ARGUMENTS", "", "a call waits for someone; `the action` where an action does"),
         e("parks", "", "nothing goes on until someone answers"),
-        e("does not know what came of ID", "", "a crash hid the outcome"),
+        e("does not know what came of ID", "", "a crash hid what came of a call or an action; it is not done again"),
+        e("has the answer to ID already: STATUS", "", "the same answer was given before; nothing runs again"),
         e("asks whether backstop NAME is wanted", "", "its `detect` is called"),
-        e("runs backstop NAME", "", "its `run` is called"),
+        e("runs backstop NAME [STATE]", "", "its `run` is called, with the state that was left to it"),
         e("prompts the model (KIND): TEXT", "", "the runtime's own prompt, by its first line"),
         e("does not prompt the model (KIND): REASON", "", "a prompt was due and is left out"),
         e("notes that FUNCTION failed: WHY", "", "a function of the author failed: a line in the log"),

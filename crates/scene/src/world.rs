@@ -154,6 +154,7 @@ pub(crate) enum Show {
     Interventions,
     Contract,
     Holds,
+    Actions,
     Usage,
     Events,
 }

@@ -70,13 +70,14 @@ pub(crate) fn read(word: &str, pieces: Vec<Cursor<'_>>) -> Read<World> {
     Ok(line)
 }
 
-pub(crate) const SHOWN: [(&str, Show); 8] = [
+pub(crate) const SHOWN: [(&str, Show); 9] = [
     ("messages", Show::Messages),
     ("result", Show::Result),
     ("calls", Show::Calls),
     ("interventions", Show::Interventions),
     ("contract", Show::Contract),
     ("holds", Show::Holds),
+    ("actions", Show::Actions),
     ("usage", Show::Usage),
     ("events", Show::Events),
 ];

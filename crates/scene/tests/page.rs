@@ -61,8 +61,11 @@ fn an_error_names_the_line_and_the_nearest_word() {
             "line 2: `and:` continues `user:`, `model:`, `offer:`, `backstop:`, `person:` or `world:`",
         ),
         ("tool: c1 ok 1 2", "line 1: expected the end of the line, found `2`"),
-        ("plan: tool a {\"b\":\"text\"}", "line 1: `text` is no type of an argument; did you mean `object`?"),
-        ("world: 3 weeks pass", "line 1: `weeks pass` is no unit of time; did you mean `ms`?"),
+        (
+            "plan: tool a {\"b\":\"text\"}",
+            "line 1: `text` is no type of an argument; it is one of `string`, `integer`, `number`, `boolean`, `object`, `array`, `null`, `any`",
+        ),
+        ("world: 3 weeks pass", "line 1: `weeks pass` is no unit of time; it is one of `ms`, `s`, `min`, `h`, `d`"),
     ];
     for (source, error) in cases {
         assert_eq!(Scene::read(source).expect_err(source).to_string(), error);

@@ -98,9 +98,11 @@ impl Resume {
 
     fn finish(&self, screens: &mut Screens, before: &Run, resumed: &Resumed, flag: &str) -> Ended {
         for call in &resumed.already_answered {
-            let word = resumed.result.tool_calls.iter().find(|it| it.id == *call);
-            let word = word.map_or_else(|| call.to_string(), |it| name_of(&it.id, it.trip, it.index));
-            screens.note(Look::Warn, &format!("  {word} was answered like this before: nothing ran again"));
+            let record = resumed.result.tool_calls.iter().find(|it| it.id == *call);
+            let word = record.map_or_else(|| call.to_string(), |it| name_of(&it.id, it.trip, it.index));
+            let outcome = record.and_then(|it| serde_json::to_value(it.status).ok());
+            let outcome = outcome.as_ref().and_then(|it| it.as_str()).map(|it| format!(" ({it})")).unwrap_or_default();
+            screens.note(Look::Warn, &format!("  {word} was answered like this before: nothing ran again{outcome}"));
         }
         let given = self.answers.given.len();
         let repeated = given > 0 && resumed.already_answered.len() == given;
@@ -111,8 +113,8 @@ impl Resume {
         if repeated || was_over {
             screens.say(&resumed.result.text);
         }
-        screens.finish(&resumed.result, flag);
-        Ok(if repeated { Exit::Done } else { Exit::of(&resumed.result) })
+        screens.finish_with(&resumed.result, resumed, flag);
+        Ok(Exit::of(&resumed.result))
     }
 
     async fn refused(&self, store: &Arc<dyn Store>, run: &RunId, why: OpenError) -> Failure {

@@ -232,8 +232,13 @@ impl Screens {
 
     /// Shows how it stands in the end.
     pub(crate) fn finish(&mut self, result: &RunResult, flag: &str) {
+        self.finish_with(result, result, flag);
+    }
+
+    /// The same, where programs are told more than the result.
+    pub(crate) fn finish_with(&mut self, result: &RunResult, whole: &impl serde::Serialize, flag: &str) {
         if self.json {
-            self.out.json(result);
+            self.out.json(whole);
             return;
         }
         self.shown.end_line();

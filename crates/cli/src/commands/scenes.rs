@@ -32,8 +32,13 @@ impl Scenes {
         for path in &self.paths {
             gather(path, &mut files)?;
         }
-        Playing { plan: None, update: self.update, quiet: globals.quiet }.files(&files)
+        Playing { plan: None, update: self.update || is_updating(), quiet: globals.quiet }.files(&files)
     }
+}
+
+/// The variable by which tests are told to write what they see stands for `--update` too.
+pub(super) fn is_updating() -> bool {
+    std::env::var_os("UPDATE_EXPECT").is_some_and(|it| it == "1")
 }
 
 /// How deep folders are looked into.

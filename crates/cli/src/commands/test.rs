@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::Globals;
-use super::scenes::{Playing, gather};
+use super::scenes::{Playing, gather, is_updating};
 use crate::environment::Environment;
 use crate::exit::{Ended, Exit};
 use crate::place::agent_folder;
@@ -43,6 +43,7 @@ impl Test {
         }
         let mut files = Vec::new();
         gather(&scenes, &mut files)?;
-        Playing { plan: Some(&folder.settings.plan), update: self.update, quiet: globals.quiet }.files(&files)
+        Playing { plan: Some(&folder.settings.plan), update: self.update || is_updating(), quiet: globals.quiet }
+            .files(&files)
     }
 }

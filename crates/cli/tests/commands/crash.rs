@@ -53,6 +53,9 @@ fn killed_at_each_request_a_run_goes_on_and_no_effect_is_doubled_or_lost() {
         home.gesta(&["resume", "last"]).ended(0).has(&["done"]);
         let result = checked(&home, &world, at);
         assert_eq!(result["outcome"], json!("completed"), "{at}");
+        let hidden = result["tool_calls"].as_array().unwrap().iter().any(|it| it["status"] == "outcome_unknown");
+        let shown = home.gesta(&["show", "last"]).ended(0);
+        assert_eq!(shown.out.contains("is unknown: it is not run again"), hidden, "{at}: {}", shown.out);
     }
 }
 
@@ -148,7 +151,11 @@ fn an_approved_call_that_a_crash_hid_is_asked_about() {
     child.kill().unwrap();
     child.wait().unwrap();
     world.release();
-    home.gesta(&["resume", "last"]).ended(3).has(&["nobody knows what came of it", "--unknown c1"]);
+    let unknown = "what came of pay (c1) is unknown: somebody has to say it";
+    home.gesta(&["resume", "last"]).ended(3).has(&[unknown, "nobody knows what came of it", "--unknown c1"]);
+    home.gesta(&["show", "last"]).ended(0).has(&[unknown]);
+    let again = home.gesta(&["resume", "last", "--approve", "c1", "--json"]).ended(3).json();
+    assert_eq!((&again["already_answered"], &again["status"]), (&json!(["c1"]), &json!("parked")));
     home.gesta(&["resume", "last", "--result", "c1", "{\"paid\":true}"]).ended(0).has(&["done"]);
     assert_eq!(world.calls("pay").len(), 1);
     assert_eq!(home.result("last")["tool_calls"][0]["result"], json!({"paid": true}));

@@ -123,7 +123,7 @@ fn an_id_names_its_call_whatever_it_is() {
     home.gesta(&["resume", "last", "--approve", id, "--data", DATA]).ended(3);
     assert_eq!((world.calls("pay").len(), world.calls("ship").len()), (0, 1));
     // Its place names it, too, when it has been answered.
-    home.gesta(&["resume", "last", "--approve", "@0.1", "--data", DATA]).ended(0).has(&["@0.1 was answered like this"]);
+    home.gesta(&["resume", "last", "--approve", "@0.1", "--data", DATA]).ended(3).has(&["@0.1 was answered like this"]);
     home.gesta(&["resume", "last", "--approve", "@7.0", "--data", DATA]).ended(1).has(&["no hold `@7.0`"]);
 }
 

@@ -24,7 +24,9 @@ fn another_process_approves_with_other_arguments_once() {
     assert_eq!(refunds[0]["arguments"], json!({"order": "7", "amount": 50}));
     assert_eq!(refunds[0]["arguments_by"], json!("approver"));
     assert!(result["transcript"].to_string().contains(r#"\"amount\":250"#), "the transcript has the model's own");
-    home.gesta(&approve).ended(0).has(&["r1 was answered like this before: nothing ran again"]);
+    home.gesta(&approve).ended(0).has(&["r1 was answered like this before: nothing ran again (completed)"]);
+    let again = home.gesta(&[&approve[..], &["--json"]].concat()).ended(0).json();
+    assert_eq!((&again["already_answered"], &again["tool_calls"]), (&json!(["r1"]), &result["tool_calls"]));
     home.gesta(&["resume", "last", "--approve", "r1"])
         .ended(1)
         .has(&["`r1` was answered before, and the first answer counts: it was approved with", "help: "]);

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Home, World, example, says};
+use crate::support::{Home, World, calls, example, says};
 
 #[test]
 fn a_run_is_shown_as_a_scene_that_plays() {
@@ -65,6 +65,7 @@ fn events_and_exchanges_are_shown_as_they_are() {
     assert!(first["what"]["opened"].is_object(), "{first}");
     let wire = home.gesta(&["show", "last", "--wire"]).ended(0);
     assert!(wire.out.contains("POST http://127.0.0.1") && wire.out.contains("\"content\":\"hi\""), "{}", wire.out);
+    assert!(wire.out.contains(&format!("POST http://127.0.0.1:{}/v1/", world.port)), "{}", wire.out);
     home.gesta(&["run", &example("coach"), "hello"]).ended(0);
     home.gesta(&["show", "last", "--wire"]).ended(2).has(&["no exchange of this run was kept"]);
 }
@@ -81,4 +82,23 @@ fn the_data_folder_may_be_named_in_every_way() {
     assert_eq!(by_env("DATABASE_URL", "sqlite:here/gesta.db").code(), Some(0));
     assert_eq!(by_env("DATABASE_URL", "postgres://localhost/x").code(), Some(2));
     assert_eq!(by_env("GESTA_DATA", "elsewhere").code(), Some(2));
+}
+
+#[test]
+fn exchanges_are_kept_also_after_a_run_was_resumed() {
+    let (home, world) = (Home::new(), World::start(vec![calls(&[("c1", "pay")]), says("paid")]));
+    let rule = "[[decisions]]\ntool = \"pay\"\naction = \"defer\"\n";
+    home.write("a/agent.toml", &(world.agent(&[("pay", "once")], "[storage]\nwire = true\n") + rule));
+    home.gesta(&["run", "a", "pay"]).ended(3);
+    // The request of the tool, then that of the model, in whose middle the process dies.
+    world.stop_at(2);
+    let mut child = home.start(&["resume", "last", "--approve", "c1"]);
+    world.wait();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    world.release();
+    home.gesta(&["resume", "last"]).ended(0).has(&["paid"]);
+    let wire = home.gesta(&["show", "last", "--wire"]).ended(0);
+    assert!(wire.out.contains("# trip 0, attempt 0") && wire.out.contains("# trip 1, attempt 0"), "{}", wire.out);
+    assert_eq!(world.calls("pay").len(), 1);
 }

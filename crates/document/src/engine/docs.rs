@@ -1,4 +1,10 @@
-//! Documentation comments above a function, as descriptions of its parameters.
+//! Documentation comments above a function, as descriptions of its parameters. The engine's parser joins their lines, so
+//! they are read from the source.
+
+use stof::model::{DataRef, Func, Graph};
+
+use super::tools;
+use crate::AddedTool;
 
 /// What the comment above a line says of each parameter. `line` counts from 1 and is where the function begins.
 ///
@@ -23,6 +29,24 @@ pub(crate) fn of_parameters(source: &str, line: usize, names: &[&str]) -> Vec<(S
         }
     }
     found
+}
+
+/// Puts the comments back above the functions of a graph that is to be written as text.
+pub(crate) fn put_back(graph: &mut Graph, base: &str, added: &[AddedTool]) {
+    let tools = tools::all(graph);
+    let functions: Vec<DataRef> = graph.data.keys().cloned().collect();
+    for id in functions {
+        let tool = tools.iter().find(|tool| tool.function == id);
+        let source = tool.and_then(|tool| added.iter().rfind(|added| added.name == tool.name));
+        let source = source.map_or(base, |added| &added.source);
+        let Some(function) = graph.get_mut_stof_data::<Func>(&id) else { continue };
+        let (Some(place), Some(text)) = (&function.src, &function.source) else { continue };
+        let lines = comment_above(source, place.line as usize);
+        if !lines.is_empty() {
+            let comment: String = lines.iter().map(|line| format!("/// {line}\n")).collect();
+            function.source = Some(format!("{comment}{text}").into());
+        }
+    }
 }
 
 /// The lines of the comment that ends above a line, tags left out, without their signs.

@@ -8,7 +8,7 @@ use stof::model::{Graph, NodeRef, Params};
 use stof::runtime::instruction::Instructions;
 
 use super::values::{Bounds, ValueError, from_json, to_json};
-use super::{libraries, native, parse};
+use super::{additions, libraries, native, parse};
 use crate::{Limits, Refused};
 
 /// A graph to parse into, which counts how often something in it runs.
@@ -38,7 +38,7 @@ impl Scratch {
 
     pub(crate) fn parse_tool(&mut self, text: &str, name: &str) -> Result<(), Refused> {
         let home = self.home.clone();
-        libraries::parse_tool(&mut self.graph, text, &home, name).map(|_| ())
+        additions::parse_tool(&mut self.graph, text, &home, name).map(|_| ())
     }
 
     pub(crate) fn parse_fragment(&mut self, text: &str) {

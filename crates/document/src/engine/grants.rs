@@ -142,9 +142,10 @@ fn answer(env: &mut ProcEnv, _graph: &mut Graph, shared: &Shared) -> Result<Inst
 
 /// Installs, for every function that a source calls in a library that is nobody's, one that says that it is missing.
 pub(crate) fn install_missing(graph: &mut Graph, shared: &Shared, source: &str) {
-    for (library, name) in calls_of_libraries(source) {
+    let libraries = shared.lock().libraries.clone();
+    for (library, name) in calls_of_libraries(source, &libraries) {
         let given = graph.has_libfunc(&library, &name);
-        let granted = shared.lock().libraries.contains(&library);
+        let granted = libraries.contains(&library);
         let root = !granted && graph.find_root_named(library.as_str()).is_some();
         if given || root || libraries::is_engines(&library) {
             continue;

@@ -100,3 +100,29 @@ pub(crate) fn sweep(graph: &mut Graph, kept: &BTreeSet<NodeRef>) {
         graph.nodes.insert(id, parent);
     }
 }
+
+/// Whether no value of a graph is so deep, or part of itself, that dropping it would overflow the stack.
+pub(crate) fn can_be_dropped(graph: &Graph) -> bool {
+    let mut left = 1_000_000;
+    graph.data.values().filter_map(|data| data.get::<Field>()).all(|field| {
+        let value = field.value.val.read_recursive();
+        is_shallow(&value, 0, &mut left)
+    })
+}
+
+fn is_shallow(value: &Val, depth: usize, left: &mut usize) -> bool {
+    if depth > OBJECTS_DEPTH_MAX || *left == 0 {
+        return false;
+    }
+    *left -= 1;
+    match value {
+        Val::List(items) | Val::Tup(items) => {
+            items.iter().all(|item| is_shallow(&item.read_recursive(), depth + 1, left))
+        }
+        Val::Set(items) => items.iter().all(|item| is_shallow(&item.read_recursive(), depth + 1, left)),
+        Val::Map(entries) => entries.iter().all(|(key, item)| {
+            is_shallow(&key.read_recursive(), depth + 1, left) && is_shallow(&item.read_recursive(), depth + 1, left)
+        }),
+        _ => true,
+    }
+}

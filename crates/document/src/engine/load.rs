@@ -1,14 +1,13 @@
 //! From a record to a graph: base, added tools, data, in this order (`spec/documents.md`, 3.9 and 3.10).
 
-use std::collections::HashSet;
 use std::time::Duration;
 
-use stof::model::{Graph, NodeRef};
+use stof::model::Graph;
 use stof::runtime::Error;
 
 use super::census::Census;
 use super::shared::Shared;
-use super::{data, errors, grants, libraries, tools};
+use super::{additions, data, errors, grants, libraries, restore, tools};
 use crate::guard::{Names, RESERVED, check_tool};
 use crate::{AddedTool, AddedTools, OpenError, Place, Record, Terms};
 
@@ -16,8 +15,8 @@ use crate::{AddedTool, AddedTools, OpenError, Place, Record, Terms};
 pub(crate) struct Loaded {
     pub(crate) graph: Graph,
     pub(crate) census: Census,
-    /// The objects that the base makes.
-    pub(crate) base: HashSet<NodeRef>,
+    /// What the base makes.
+    pub(crate) base: data::Base,
     /// The record's added tools, with the reason for each that was set aside.
     pub(crate) added: Vec<AddedTool>,
     /// What the parser found odd in the base.
@@ -56,11 +55,11 @@ pub(crate) fn load(record: &Record, terms: &Terms, shared: &Shared) -> Result<Lo
         state.names = names;
         state.tools = tools::home(&graph);
     }
+    let base = data::Base::of(&graph);
     let added = add_tools(&mut graph, record, shared);
-    let base = graph.nodes.keys().cloned().collect();
     if let Some(bytes) = &record.data {
         let same_base = record.data_base.as_ref().is_none_or(|hash| *hash == crate::base_hash(&record.base));
-        data::restore(&mut graph, bytes, same_base, &terms.limits)
+        restore::restore(&mut graph, bytes, same_base, &terms.limits)
             .map_err(|error| OpenError::Data { message: error.to_string() })?;
     }
     let census = Census::take(&graph);
@@ -123,7 +122,7 @@ fn add_tools(graph: &mut Graph, record: &Record, shared: &Shared) -> Vec<AddedTo
         };
         let outcome = check_tool(&tool.source, &names, &limits).and_then(|function| {
             let Some(home) = &home else { return Err(crate::Refused::whole("the document has no `tools`")) };
-            libraries::add_tool(graph, shared, &tool.source, home)?;
+            additions::add_tool(graph, shared, &tool.source, home)?;
             tool.name = function.name;
             Ok(())
         });

@@ -1,6 +1,7 @@
 //! The Stof engine behind [`Document`]. Nothing outside this module knows its types.
 #![expect(clippy::result_large_err, reason = "the engine's own error, in the signatures that it asks for")]
 
+mod additions;
 mod census;
 mod clock;
 mod data;
@@ -15,6 +16,7 @@ mod load;
 mod native;
 mod objects;
 mod parse;
+mod restore;
 mod schema;
 mod shared;
 mod step;
@@ -61,7 +63,7 @@ impl Engine {
         let mut record = record.clone();
         record.added.clone_from(&loaded.added);
         record.data_base = None;
-        let saved = kept::kept(&loaded.graph, &loaded.base)
+        let saved = kept::kept(&loaded.graph, &loaded.base.nodes)
             .and_then(|kept| data::save(&loaded.graph, &kept, &loaded.base, &terms.limits))
             .map_err(|error| OpenError::Data { message: error.to_string() })?;
         record.data = Some(saved.clone());
@@ -76,8 +78,11 @@ impl Engine {
         let shared = Shared::default();
         let loaded = load::load(&self.record, &self.terms, &shared)
             .map_err(|error| CallError::Thrown { message: format!("the document cannot be loaded again: {error}") })?;
-        // What is thrown away may be too deep to be taken apart; it goes with the process.
-        std::mem::forget(std::mem::replace(&mut self.loaded, loaded));
+        let left = std::mem::replace(&mut self.loaded, loaded);
+        if !kept::can_be_dropped(&left.graph) {
+            // Taking it apart would overflow the stack; it goes with the process.
+            std::mem::forget(left);
+        }
         self.shared = shared;
         self.saved = self.data()?;
         self.stale = false;
@@ -87,7 +92,7 @@ impl Engine {
     /// The data as it is now.
     fn data(&self) -> Result<Vec<u8>, CallError> {
         let Loaded { graph, base, .. } = &self.loaded;
-        let kept = kept::kept(graph, base).map_err(too_much)?;
+        let kept = kept::kept(graph, &base.nodes).map_err(too_much)?;
         data::save(graph, &kept, base, &self.terms.limits).map_err(too_much)
     }
 
@@ -99,7 +104,7 @@ impl Engine {
         if let Some(message) = census.roots_differ(graph) {
             return Ok(Some(message));
         }
-        let kept = kept::kept(graph, base).map_err(too_much)?;
+        let kept = kept::kept(graph, &base.nodes).map_err(too_much)?;
         kept::sweep(graph, &kept);
         Ok(census.difference(graph, tools.as_ref(), allowed))
     }
@@ -293,7 +298,7 @@ impl Document for Engine {
             (state.tools.clone(), std::mem::replace(&mut state.may_add, true))
         };
         let home = home.ok_or_else(|| Refused::whole("the document has no `tools`"))?;
-        let added = libraries::add_tool(&mut self.loaded.graph, &self.shared, source, &home);
+        let added = additions::add_tool(&mut self.loaded.graph, &self.shared, source, &home);
         self.shared.lock().may_add = may_add;
         match &added {
             Ok(tool) => self.keep_added(std::slice::from_ref(tool)),
@@ -332,7 +337,11 @@ impl Document for Engine {
         };
         match form {
             Form::Bstf => Ok(BstfFormat {}.binary_export(graph, "bstf", None).map_err(failed)?.to_vec()),
-            Form::Stof => Ok(StofFormat {}.string_export(graph, "stof", None).map_err(failed)?.into_bytes()),
+            Form::Stof => {
+                let mut graph = graph.clone();
+                docs::put_back(&mut graph, &self.record.base, &self.record.added);
+                Ok(StofFormat {}.string_export(&graph, "stof", None).map_err(failed)?.into_bytes())
+            }
         }
     }
 

@@ -8,14 +8,17 @@ use stof::runtime::{NumT, Type, Val};
 
 /// Prototypes within prototypes that are spelled out.
 const DEPTH_MAX: usize = 6;
+/// Properties of prototypes that are spelled out in one tool: a document can make its types refer to each other.
+const PROPERTIES_MAX: usize = 200;
 
 /// The schema of a function's arguments. `docs` has descriptions by parameter.
 pub(crate) fn of_parameters(graph: &Graph, function: &Func, docs: &[(String, String)]) -> Value {
     let mut properties = Object::new();
     let mut required = Vec::new();
+    let mut left = PROPERTIES_MAX;
     for param in function.params.iter() {
         let name = param.name.as_str();
-        let mut schema = of_type(graph, &param.param_type, 0);
+        let mut schema = of_type(graph, &param.param_type, 0, &mut left);
         if is_optional(param) {
             schema = or_null(schema);
         }
@@ -58,7 +61,7 @@ fn or_null(schema: Value) -> Value {
 }
 
 /// The schema of a type.
-pub(crate) fn of_type(graph: &Graph, of: &Type, depth: usize) -> Value {
+fn of_type(graph: &Graph, of: &Type, depth: usize, left: &mut usize) -> Value {
     match of {
         Type::Null | Type::Void => json!({"type": "null"}),
         Type::Bool => json!({"type": "boolean"}),
@@ -69,14 +72,14 @@ pub(crate) fn of_type(graph: &Graph, of: &Type, depth: usize) -> Value {
         Type::List => json!({"type": "array"}),
         Type::Set => json!({"type": "array", "uniqueItems": true}),
         Type::Tup(items) => {
-            let items: Vec<Value> = items.iter().map(|item| of_type(graph, item, depth)).collect();
+            let items: Vec<Value> = items.iter().map(|item| of_type(graph, item, depth, left)).collect();
             json!({"type": "array", "prefixItems": items, "minItems": items.len(), "maxItems": items.len()})
         }
         Type::Map => json!({"type": "object"}),
-        Type::Obj(name) => of_prototype(graph, name, depth),
-        Type::NotNull(inner) | Type::Promise(inner) => of_type(graph, inner, depth),
+        Type::Obj(name) => of_prototype(graph, name, depth, left),
+        Type::NotNull(inner) | Type::Promise(inner) => of_type(graph, inner, depth, left),
         Type::Union(alternatives) => {
-            let all: Vec<Value> = alternatives.iter().map(|one| of_type(graph, one, depth)).collect();
+            let all: Vec<Value> = alternatives.iter().map(|one| of_type(graph, one, depth, left)).collect();
             match simple_names(&all) {
                 Some(names) => json!({"type": names}),
                 None => json!({"anyOf": all}),
@@ -92,7 +95,7 @@ fn simple_names(schemas: &[Value]) -> Option<Vec<&str>> {
 }
 
 /// A prototype with fields is an object with properties.
-fn of_prototype(graph: &Graph, name: &NodeRef, depth: usize) -> Value {
+fn of_prototype(graph: &Graph, name: &NodeRef, depth: usize, left: &mut usize) -> Value {
     let node = if name.node_exists(graph) { Some(name.clone()) } else { graph.find_type(name.as_str(), None) };
     let Some(node) = node.as_ref().and_then(|node| node.node(graph)).filter(|_| depth < DEPTH_MAX) else {
         return json!({"type": "object"});
@@ -105,10 +108,12 @@ fn of_prototype(graph: &Graph, name: &NodeRef, depth: usize) -> Value {
         if matches!(of, Type::Fn) {
             continue;
         }
+        let Some(fewer) = left.checked_sub(1) else { break };
+        *left = fewer;
         let held = value.try_obj();
         let schema = match held {
-            Some(held) => of_prototype(graph, &held, depth + 1),
-            None => of_type(graph, &of, depth + 1),
+            Some(held) => of_prototype(graph, &held, depth + 1, left),
+            None => of_type(graph, &of, depth + 1, left),
         };
         properties.insert(field_name.clone(), schema);
     }

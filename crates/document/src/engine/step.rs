@@ -1,6 +1,6 @@
 //! The loop that runs a call: slices of instructions, one deadline for all that the call began.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -34,6 +34,8 @@ struct Processes {
     waiting: HashMap<SId, Vec<Process>>,
     sleeping: Vec<(Instant, Process)>,
     ended: HashMap<SId, Result<Option<Variable>, Error>>,
+    /// Of which somebody has been told how they ended.
+    heard: HashSet<SId>,
     count: usize,
 }
 
@@ -63,10 +65,24 @@ impl Run<'_> {
             };
             self.slice(&mut processes, process, &main)?;
         }
-        match processes.ended.remove(&main) {
+        let ended = processes.ended.remove(&main);
+        self.log_unheard(&processes);
+        match ended {
             Some(Ok(result)) => Ok(result.map(|result| result.get()).unwrap_or_default()),
             Some(Err(error)) => Err(errors::thrown(self.graph, self.limits, &error)),
             None => Err(CallError::Thrown { message: "the tool waits for something that never ends".to_owned() }),
+        }
+    }
+
+    /// An async function that failed and that nobody awaited leaves a line in the log.
+    fn log_unheard(&self, processes: &Processes) {
+        for (id, ended) in &processes.ended {
+            if let (Err(error), false) = (ended, processes.heard.contains(id)) {
+                let line = format!("an async function failed: {}", errors::thrown(self.graph, self.limits, error));
+                if let Some(call) = &mut self.shared.lock().call {
+                    call.print(&line, self.limits.log_bytes_max);
+                }
+            }
         }
     }
 
@@ -134,6 +150,7 @@ impl Run<'_> {
         match processes.ended.get(&awaited) {
             Some(ended) => {
                 resume(&mut process, ended);
+                processes.heard.insert(awaited);
                 processes.ready.push_front(process);
             }
             None => processes.waiting.entry(awaited).or_default().push(process),
@@ -181,6 +198,7 @@ impl Processes {
         drop(process);
         for mut waiting in self.waiting.remove(&id).unwrap_or_default() {
             resume(&mut waiting, &ended);
+            self.heard.insert(id.clone());
             self.ready.push_back(waiting);
         }
         self.ended.insert(id, ended);

@@ -215,16 +215,16 @@ fn body(text: &str, tokens: &[Token<'_>]) -> Result<(), Refused> {
 }
 
 /// The functions of libraries that a source calls, as `Library.name(` or `Library::name(`, whether they exist or not.
-/// Sources that cannot be read have none.
-pub(crate) fn calls_of_libraries(text: &str) -> Vec<(String, String)> {
+/// A library is a word with a capital, or one of those that are `known`. Sources that cannot be read have none.
+pub(crate) fn calls_of_libraries(text: &str, known: &[String]) -> Vec<(String, String)> {
     let mut found = Vec::new();
-    collect_calls(text, &mut found, 0);
+    collect_calls(text, known, &mut found, 0);
     found.sort();
     found.dedup();
     found
 }
 
-fn collect_calls(text: &str, found: &mut Vec<(String, String)>, depth: usize) {
+fn collect_calls(text: &str, known: &[String], found: &mut Vec<(String, String)>, depth: usize) {
     let Ok(tokens) = tokens(text) else { return };
     for (index, token) in tokens.iter().enumerate() {
         let Kind::Word(library) = &token.kind else {
@@ -232,12 +232,14 @@ fn collect_calls(text: &str, found: &mut Vec<(String, String)>, depth: usize) {
                 && depth < 3
                 && let Some(inner) = text.get(token.at..token.end)
             {
-                template_calls(inner, found, depth + 1);
+                template_calls(inner, known, found, depth + 1);
             }
             continue;
         };
         let behind_dot = index > 0 && matches!(tokens[index - 1].kind, Kind::Sign('.' | ':' | '@'));
-        if behind_dot || !library.starts_with(|first: char| first.is_ascii_uppercase()) {
+        let is_library =
+            library.starts_with(|first: char| first.is_ascii_uppercase()) || known.iter().any(|known| known == library);
+        if behind_dot || !is_library {
             continue;
         }
         let after = &tokens[index + 1..];
@@ -257,12 +259,12 @@ fn collect_calls(text: &str, found: &mut Vec<(String, String)>, depth: usize) {
 }
 
 /// Looks into the expressions of a template string.
-fn template_calls(template: &str, found: &mut Vec<(String, String)>, depth: usize) {
+fn template_calls(template: &str, known: &[String], found: &mut Vec<(String, String)>, depth: usize) {
     let mut rest = template;
     while let Some(at) = rest.find("${") {
         let inner = &rest[at + 2..];
         let end = inner.find('}').unwrap_or(inner.len());
-        collect_calls(&inner[..end], found, depth);
+        collect_calls(&inner[..end], known, found, depth);
         rest = &inner[end..];
     }
 }

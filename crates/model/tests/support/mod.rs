@@ -85,6 +85,7 @@ pub fn request<'a>(messages: &'a [Message], tools: &'a ToolList, options: &'a Ob
         output_schema: None,
         options,
         stream: true,
+        failed_before: 0,
     }
 }
 

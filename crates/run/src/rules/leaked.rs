@@ -13,10 +13,7 @@ pub(crate) fn recover(reply: &mut Reply, tools: &ToolList) {
     if matches!(reply.finish, Finish::Length) {
         return;
     }
-    let texts = reply.blocks.iter().filter(|it| matches!(&it.kind, BlockKind::Text(text) if !text.trim().is_empty()));
-    if texts.count() != 1 {
-        return;
-    }
+    // A provider may send one text in several blocks.
     let text = reply.joined_text();
     let Some((name, arguments)) = call_in(&text) else { return };
     let real: Vec<&CallBlock> = reply.calls().collect();
@@ -36,10 +33,14 @@ pub(crate) fn recover(reply: &mut Reply, tools: &ToolList) {
         arguments: Value::Object(arguments).to_string(),
         recovered: true,
     }));
-    let at = reply.blocks.iter().position(|it| matches!(&it.kind, BlockKind::Text(text) if !text.trim().is_empty()));
-    reply.blocks.retain(|block| !matches!(&block.kind, BlockKind::Text(_)));
+    let is_text = |block: &Block| matches!(&block.kind, BlockKind::Text(_));
+    let before = reply
+        .blocks
+        .iter()
+        .take_while(|block| !matches!(&block.kind, BlockKind::Text(text) if !text.trim().is_empty()));
+    let at = before.filter(|block| !is_text(block)).count();
+    reply.blocks.retain(|block| !is_text(block));
     if !is_copy {
-        let at = at.unwrap_or(0).min(reply.blocks.len());
         reply.blocks.insert(at, recovered);
     }
 }

@@ -22,7 +22,7 @@ impl HttpCaller {
     /// The request of a backstop; none where it has no `url`.
     ///
     /// The server is sent `{"backstop", "phase", "input", "reply", "trip_index", "tool_calls", "state"}`. From a JSON
-    /// object in answer `prompt` (a text) is sent to the model and `state` is handed to the next backstop of the run.
+    /// object in answer `prompt` (a text that is not blank) is sent to the model and `state` is handed to the next backstop of the run.
     pub fn backstop(&self, written: &BackstopToml, secrets: &Secrets) -> Option<BackstopDeed> {
         let url = written.url.as_ref()?;
         let readable = |(name, value): (&String, &String)| Some((name.clone(), Template::parse(value).ok()?));
@@ -66,6 +66,24 @@ fn body(name: &str, turn: &TurnSeen) -> Value {
 /// What the server's answer asks for. Anything but an object asks for nothing.
 fn ran(text: &str) -> Ran {
     let Ok(Value::Object(mut object)) = gesta_run::json::read_strict(text) else { return Ran::default() };
-    let prompt = object.get("prompt").and_then(Value::as_str).map(str::to_owned);
+    let prompt = match object.get("prompt") {
+        None | Some(Value::Null) => None,
+        Some(Value::String(text)) => Some(text.clone()),
+        // The run notes that a blank one is left out.
+        Some(_) => Some(String::new()),
+    };
     Ran { prompt, state: object.remove("state") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_prompt_that_is_no_text_is_told_from_none() {
+        let prompt = |text: &str| ran(text).prompt;
+        assert_eq!((prompt("{}"), prompt("no JSON"), prompt(r#"{"prompt":null}"#)), (None, None, None));
+        assert_eq!(prompt(r#"{"prompt":"Look."}"#).as_deref(), Some("Look."));
+        assert_eq!(prompt(r#"{"prompt":5}"#).as_deref(), Some(""), "the run notes that it is not sent");
+    }
 }

@@ -93,7 +93,11 @@ async fn busy() {
     let waits = call(&mut second, "echo", json!({}));
     let (_, second_ended) = futures_util::future::join(spin, waits).await;
     assert_eq!(second_ended.unwrap_err().cause, Cause::Busy { waited_ms: 400 });
-    assert_eq!(call(&mut second, "echo", json!({"now": 1})).await.unwrap().result, json!({"now": 1}));
+    // Once one is there again it is answered, however long the machine takes to start it.
+    let until = Instant::now() + Duration::from_secs(10);
+    while call(&mut second, "echo", json!({})).await.is_err() {
+        assert!(Instant::now() < until);
+    }
 }
 
 async fn at_most() {
