@@ -14,6 +14,7 @@ mod talk;
 
 mod environment;
 mod exit;
+mod folder_document;
 mod logs;
 mod place;
 mod terminal;
@@ -28,6 +29,8 @@ use exit::{Exit, Failure};
 use terminal::{Look, Screen};
 
 fn main() -> ExitCode {
+    // Before anything else: started by a pool of workers, this process is one and does nothing besides.
+    gesta_sandbox::worker_main();
     let cli = Cli::parse();
     logs::start(&cli.globals);
     let ended = cli.command.run(&cli.globals);

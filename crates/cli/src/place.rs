@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use gesta_runtime::folder::{AGENT_FILE, Folder};
-use gesta_store::{FILE_NAME, Sqlite, Store, StoreOptions};
+use gesta_store::{FILE_NAME, SecretError, Secrets, Sqlite, Store, StoreOptions};
 
 use crate::commands::Globals;
 use crate::environment::Environment;
@@ -79,6 +79,14 @@ impl Place {
         }
         self.sqlite.close().await;
     }
+}
+
+/// The keys that sign documents: those of `GESTA_SECRET`, or the one in the data folder, which is made at first need.
+///
+/// # Errors
+/// They cannot be used, or the key in the data folder cannot be read or made.
+pub(crate) fn secrets_of(data: &Path) -> Result<Secrets, SecretError> {
+    Secrets::load(Environment::default().get("GESTA_SECRET").as_deref(), data)
 }
 
 /// Why a store cannot be opened that could perhaps be read.

@@ -1,11 +1,11 @@
 //! What happened in a run, as lines for people: the same words while it goes on and when it is shown later.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use gesta_run::event::{EventKind, Resolved};
 use gesta_run::{
     Attempt, BlockKind, CallEnd, CallId, CallStatus, Decision, Event, Finish, HoldReply, Intervention,
-    InterventionKind, InterventionOutcome, Outcome, Part, PatternSpec, PlanSpec, Reply, Skipped,
+    InterventionKind, InterventionOutcome, Outcome, Part, PatternSpec, PlanSpec, Reply, Skipped, ToolSpec,
 };
 use serde_json::Value;
 
@@ -51,6 +51,8 @@ pub(crate) struct Teller {
     backstops: Vec<String>,
     /// Calls that were seen, by id: their tools, and how a person names them.
     calls: BTreeMap<CallId, (String, String)>,
+    /// Tools that were offered besides the plan's, once there were any: what comes later is new.
+    offered: Option<BTreeSet<String>>,
     begun: Begun,
 }
 
@@ -62,6 +64,7 @@ impl Teller {
             intents: act.map(|act| act.intents.clone()).unwrap_or_default(),
             backstops: plan.contract.backstops.iter().map(|backstop| backstop.name.clone()).collect(),
             calls: BTreeMap::new(),
+            offered: None,
             begun: Begun::new(plan),
         }
     }
@@ -72,6 +75,18 @@ impl Teller {
         self
     }
 
+    /// Tools besides the plan's: those of a document, and then each that was added to it, as it appears.
+    fn offered(&mut self, tools: &[ToolSpec]) -> Vec<Told> {
+        let names: BTreeSet<String> = tools.iter().map(|tool| tool.name.clone()).collect();
+        let before = self.offered.replace(names.clone());
+        let is_new = |tool: &&ToolSpec| before.as_ref().is_some_and(|before| !before.contains(&tool.name));
+        let new = tools.iter().filter(is_new);
+        let mut told: Vec<Told> =
+            new.map(|tool| deed(Look::Good, format!("new tool {}: {}", tool.name, tool.description))).collect();
+        told.push(detail(format!("offers besides: {}", names.into_iter().collect::<Vec<_>>().join(", "))));
+        told
+    }
+
     /// What is to be told of an event.
     pub(crate) fn event(&mut self, event: &Event) -> Vec<Told> {
         self.follow(&event.what);
@@ -79,10 +94,7 @@ impl Teller {
             EventKind::Opened { opening, .. } => vec![said_by_user(&opening.input)],
             EventKind::Replied { trip, reply, calls } => self.replied(*trip, reply, calls),
             EventKind::ModelFailed { fault, .. } => vec![deed(Look::Bad, format!("the model failed: {fault}"))],
-            EventKind::Offered { added, .. } => {
-                let names: Vec<&str> = added.iter().map(|tool| tool.name.as_str()).collect();
-                vec![detail(format!("offers besides: {}", names.join(", ")))]
-            }
+            EventKind::Offered { added, .. } => self.offered(added),
             EventKind::Decided { call, ruling } => self.decided(call, ruling),
             EventKind::Started { call } => vec![detail(format!("begins {} ({})", self.name(call), self.word(call)))],
             EventKind::Answered { call, end, duration_ms } => self.answered(call, end, *duration_ms),

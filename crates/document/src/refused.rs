@@ -24,6 +24,13 @@ pub struct Place {
     pub column: usize,
 }
 
+impl Place {
+    /// The line of `text` at this place, with its number and a caret below the column.
+    pub fn frame(self, text: &str) -> String {
+        frame(text, self)
+    }
+}
+
 impl std::error::Error for Refused {}
 
 impl fmt::Display for Refused {

@@ -10,6 +10,9 @@ pub mod guide {
     #[doc = include_str!("../../../docs/guides/decisions-and-holds.md")]
     pub mod decisions_and_holds {}
 
+    #[doc = include_str!("../../../docs/guides/documents.md")]
+    pub mod documents {}
+
     #[doc = include_str!("../../../docs/guides/coming-from-typescript.md")]
     pub mod coming_from_typescript {}
 }

@@ -16,6 +16,9 @@ fn every_agent_of_the_guides_can_be_loaded() {
             fs::write(folder.path().join("agent.toml"), toml).expect("a file can be written");
             fs::write(folder.path().join("prompt.md"), "You are brief.").expect("a file can be written");
             fs::write(folder.path().join("model.script"), "model: Yes.\n").expect("a file can be written");
+            if toml.contains("[document]") || toml.contains("[grants.") {
+                fs::write(folder.path().join("tools.stof"), "tools: {}\n").expect("a file can be written");
+            }
             let key = |name: &str| (name == "OPENAI_API_KEY").then(|| "key".to_owned());
             if let Err(why) = Folder::load(folder.path(), &key) {
                 panic!("{}, block {}: {why}", path.display(), at + 1);

@@ -4,12 +4,14 @@ use std::sync::Arc;
 
 use gesta_model::{Lookup, ProviderError, Transport, TransportSpec};
 use gesta_run::{Answer, Ran, RunId};
-use gesta_store::{Store, StoreError};
+use gesta_store::{SecretError, Secrets, Store, StoreError};
 use serde_json::Value;
 
 use crate::agent::{Agent, Resume, Resumed};
+use crate::document::DocumentSettings;
 use crate::error::AgentError;
 use crate::folder::{Body, Folder, FolderErrors};
+use crate::grant::Grant;
 use crate::hook::{Backstop, CallAsked, DetectFuture, RanFuture, RulingFuture, TurnSeen};
 use crate::http::{HttpCaller, Policy, PolicyError};
 use crate::rules::answers::Answers;
@@ -42,6 +44,9 @@ pub enum OpenError {
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// The keys cannot be used that sign what is kept of a document.
+    #[error(transparent)]
+    Secrets(#[from] SecretError),
     /// The configuration a run was begun under is not there, or was none of a folder.
     #[error("run `{run}` was not begun from a folder; resume it in the program that began it")]
     NotAFolder {
@@ -50,12 +55,20 @@ pub enum OpenError {
     },
 }
 
+/// Where the keys come from that sign what is kept of an agent's document; not asked where it has none.
+pub type SecretsOf<'a> = dyn Fn() -> Result<Secrets, SecretError> + Sync + 'a;
+
 impl FolderAgent {
     /// Makes the agent of a folder. `env` is asked for keys and proxies, after the folder's own secrets.
     ///
     /// # Errors
     /// Its model, its network or its rules cannot be used.
-    pub fn open(folder: &Folder, env: &Lookup, store: Option<Arc<dyn Store>>) -> Result<Self, OpenError> {
+    pub fn open(
+        folder: &Folder,
+        env: &Lookup,
+        store: Option<Arc<dyn Store>>,
+        secrets: &SecretsOf<'_>,
+    ) -> Result<Self, OpenError> {
         let spec = TransportSpec { lookup: Some(&**env), ..TransportSpec::default() };
         let resolved = folder.providers(Transport::new(spec)).resolve(&folder.settings.plan.model)?;
         let caller = caller(folder, env)?;
@@ -69,6 +82,18 @@ impl FolderAgent {
                 turns_max: folder.settings.history.turns_max,
                 tokens_max: folder.settings.history.tokens_max.unwrap_or(u64::MAX),
             });
+        if let Some(document) = &folder.settings.document {
+            let settings = DocumentSettings {
+                limits: document.limits.clone(),
+                added_tools: document.added_tools,
+                pool: document.pool(),
+            };
+            builder = builder.document(&document.base).document_settings(settings);
+            builder = grants(folder, &caller).into_iter().fold(builder, crate::AgentBuilder::grant);
+            if store.is_some() {
+                builder = builder.secrets(secrets()?);
+            }
+        }
         if !folder.decisions.is_empty() {
             let rules = folder.decisions.clone();
             builder = builder.hook(move |call: CallAsked| -> RulingFuture { decide(&rules, &call) });
@@ -90,7 +115,12 @@ impl FolderAgent {
     ///
     /// # Errors
     /// There is no such run, or its configuration cannot be used here.
-    pub async fn of_run(store: Arc<dyn Store>, run: &RunId, env: &Lookup) -> Result<Self, OpenError> {
+    pub async fn of_run(
+        store: Arc<dyn Store>,
+        run: &RunId,
+        env: &Lookup,
+        secrets: &SecretsOf<'_>,
+    ) -> Result<Self, OpenError> {
         let head = store.head(run).await?;
         let not_a_folder = || OpenError::NotAFolder { run: run.clone() };
         let text = store.config(&head.config).await?.ok_or_else(not_a_folder)?;
@@ -99,7 +129,7 @@ impl FolderAgent {
         let mut folder = Folder::from_snapshot(snapshot, &|name| env(name))?;
         // Capture is no part of the configuration: a run whose exchanges were kept so far has the rest kept too.
         folder.storage.wire = !store.wire(run).await?.is_empty();
-        Self::open(&folder, env, Some(store))
+        Self::open(&folder, env, Some(store), secrets)
     }
 
     /// Goes on with a run under the configuration it was begun with.
@@ -110,9 +140,10 @@ impl FolderAgent {
         store: Arc<dyn Store>,
         run: &RunId,
         env: &Lookup,
+        secrets: &SecretsOf<'_>,
         resume: Resume,
     ) -> Result<Resumed, OpenError> {
-        let pinned = Self::of_run(store, run, env).await?;
+        let pinned = Self::of_run(store, run, env, secrets).await?;
         Ok(pinned.agent.resume(run, resume).await?)
     }
 
@@ -143,7 +174,18 @@ fn tools(folder: &Folder, caller: &Arc<HttpCaller>) -> Vec<Tool> {
         .collect()
 }
 
-/// A tool whose answers stand in the folder.
+fn grants(folder: &Folder, caller: &Arc<HttpCaller>) -> Vec<Grant> {
+    let grant = |spec: &gesta_run::GrantSpec| match folder.settings.grants.get(&spec.full_name())? {
+        Body::Http(endpoint) => {
+            Some(Grant::with_body(spec.clone(), caller.tool(endpoint, &folder.secrets, spec.time_limit_ms)))
+        }
+        Body::Answers(written) => Some(Grant::with_body(spec.clone(), Canned(Answers::compile(written).ok()?))),
+        Body::External => None,
+    };
+    folder.settings.plan.grants.iter().filter_map(grant).collect()
+}
+
+/// A tool or grant whose answers stand in the folder.
 struct Canned(Answers);
 
 impl ToolBody for Canned {

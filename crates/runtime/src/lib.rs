@@ -60,7 +60,7 @@ pub use cancel::Cancel;
 pub use clock::Clock;
 pub use document::DocumentSettings;
 pub use error::AgentError;
-pub use folder_agent::{FolderAgent, OpenError};
+pub use folder_agent::{FolderAgent, OpenError, SecretsOf};
 pub use grant::Grant;
 pub use history::HistoryLimits;
 pub use hook::{Backstop, CallAsked, DetectFuture, Hook, RanFuture, RulingFuture, TurnSeen};

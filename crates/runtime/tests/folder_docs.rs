@@ -15,7 +15,7 @@ const MARK: &str = "<!-- What follows is printed from the schema by the tests. -
 type Object = Map<String, Value>;
 
 /// How each table is written in the file, by the name of its schema; those left out are described where they are used.
-const HEADINGS: [(&str, &str); 18] = [
+const HEADINGS: [(&str, &str); 20] = [
     ("ModelOptionsToml", "[model_options]"),
     ("ProviderSpec", "[providers.NAME]"),
     ("RequestsToml", "[requests]"),
@@ -25,6 +25,8 @@ const HEADINGS: [(&str, &str); 18] = [
     ("BackstopToml", "[[backstops]]"),
     ("ToolToml", "[[tools]]"),
     ("AnswerToml", "[[tools.answers]]"),
+    ("DocumentToml", "[document]"),
+    ("GrantToml", "[grants.LIBRARY.NAME]"),
     ("DecisionToml", "[[decisions]]"),
     ("Operators", "Operators of `when`"),
     ("RegexToml", "A pattern that is a table"),
@@ -145,6 +147,9 @@ fn the_examples_of_the_page_are_read() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("agent.toml"), text).unwrap();
         std::fs::write(dir.path().join("model.script"), "model: Hello.\n").unwrap();
+        if text.contains("[document]") {
+            std::fs::write(dir.path().join("tools.stof"), "tools: {}\n").unwrap();
+        }
         let env = |name: &str| name.ends_with("_KEY").then(|| "key".to_owned());
         if let Err(errors) = gesta_runtime::folder::Folder::load(dir.path(), &env) {
             panic!("{text}\n{errors}");

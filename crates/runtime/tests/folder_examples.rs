@@ -46,6 +46,11 @@ fn the_desk_holds() {
 }
 
 #[test]
+fn the_shop_holds() {
+    holds(&example("shop"), &example("shop"));
+}
+
+#[test]
 fn a_new_folder_runs_at_once() {
     let dir = tempfile::tempdir().unwrap();
     let agent = dir.path().join("a \"new\" one");

@@ -9,11 +9,16 @@ use gesta_model::Lookup;
 use gesta_run::{CallStatus, HoldAnswer, HoldReply, Outcome, RunResult, Status};
 use gesta_runtime::folder::Folder;
 use gesta_runtime::{Agent, FolderAgent, Resume};
-use gesta_store::{Memory, Store};
+use gesta_store::{Memory, SecretError, Secrets, Store};
 use serde_json::json;
 
 fn env() -> Lookup {
     Arc::new(|_| None)
+}
+
+/// No folder here has a document.
+fn no_secrets() -> Result<Secrets, SecretError> {
+    Secrets::from_list("")
 }
 
 fn example(name: &str) -> PathBuf {
@@ -22,7 +27,7 @@ fn example(name: &str) -> PathBuf {
 
 fn open(dir: &Path, store: Option<Arc<dyn Store>>) -> Agent {
     let folder = Folder::load(dir, &|_| None).unwrap();
-    FolderAgent::open(&folder, &env(), store).unwrap().agent().clone()
+    FolderAgent::open(&folder, &env(), store, &no_secrets).unwrap().agent().clone()
 }
 
 /// The calls of a run: tool, status.
@@ -97,12 +102,12 @@ async fn a_large_refund_waits_for_a_person_and_runs_once_with_what_was_approved(
     let resume = || Resume { answers: vec![approve()], ..Resume::default() };
     // Another process: neither the folder nor the agent of before is at hand.
     let run = &parked.report.run_id;
-    let resumed = FolderAgent::resume(store.clone(), run, &env(), resume()).await.unwrap();
+    let resumed = FolderAgent::resume(store.clone(), run, &env(), &no_secrets, resume()).await.unwrap();
     assert_eq!(resumed.result.outcome, Some(Outcome::Completed));
     let refund = &resumed.result.tool_calls[1];
     assert_eq!(refund.arguments, json!({"order": "7", "amount": 200}));
     assert_eq!(refund.result, json!({"ok": true, "order": "7", "dollars": 200}));
-    let again = FolderAgent::resume(store, run, &env(), resume()).await.unwrap();
+    let again = FolderAgent::resume(store, run, &env(), &no_secrets, resume()).await.unwrap();
     assert_eq!(again.already_answered, std::slice::from_ref(&refund.id));
 }
 

@@ -5,6 +5,7 @@
 //! parent asks it through a [`Session`], which has it from a [`Pool`]; what the document may do in the world, it asks
 //! its parent for ([`Grants`]).
 
+mod check;
 mod failure;
 mod grants;
 mod inside;
@@ -21,6 +22,6 @@ pub use failure::{Cause, Failure, StartError};
 pub use grants::{GrantCall, GrantFuture, GrantOutcome, Grants, NoGrants};
 pub use inside::{Open, WORKER_ARGUMENT, worker_main, worker_main_with};
 pub use pool::{Counts, Isolation, Pool, PoolSettings};
-pub use process::WorkerCommand;
+pub use process::{WorkerCommand, peak_bytes_of_ended};
 pub use session::{Call, Session};
 pub use walls::{Demand, Usage, Wall, Walls};

@@ -34,6 +34,27 @@ impl Default for WorkerCommand {
     }
 }
 
+/// The most memory that any worker of this program has had which has ended by now, in bytes; 0 where none has, or where
+/// the system does not say. A worker that was killed tells nothing of itself any more.
+#[cfg(target_os = "linux")]
+pub fn peak_bytes_of_ended() -> u64 {
+    let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: the pointer is to memory of the right size and type, which is zeroed and so initialised whatever the call
+    // does.
+    #[expect(unsafe_code, reason = "the standard library and rustix do not ask for the usage of children")]
+    let usage = unsafe {
+        libc::getrusage(libc::RUSAGE_CHILDREN, usage.as_mut_ptr());
+        usage.assume_init()
+    };
+    u64::try_from(usage.ru_maxrss).unwrap_or(0).saturating_mul(1_024)
+}
+
+/// Nothing, where the system does not say.
+#[cfg(not(target_os = "linux"))]
+pub fn peak_bytes_of_ended() -> u64 {
+    0
+}
+
 impl WorkerCommand {
     /// Starts it, with pipes for standard input, output and error.
     pub(crate) async fn start(&self) -> Result<Body, StartError> {

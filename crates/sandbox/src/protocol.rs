@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use gesta_document::{AddedTool, CallError, Form, GrantName, Limits, OpenError, Record, Refused, Terms};
+use gesta_document::{AddedTool, CallError, Form, GrantName, Limits, OpenError, Record, Refused, Report, Terms};
 use gesta_run::ToolSpec;
 use gesta_run::json::Object;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -30,6 +30,8 @@ pub(crate) fn answer_bytes_max(limits: &Limits) -> usize {
 pub(crate) enum Ask<'a> {
     /// Open this document; the first thing asked, and asked once.
     Open { record: Cow<'a, Record>, terms: Cow<'a, Terms> },
+    /// Say what this base holds, in place of opening one.
+    Check { base: Cow<'a, str>, terms: Cow<'a, Terms> },
     /// Describe the tools.
     Specs,
     /// Run a tool.
@@ -65,6 +67,9 @@ pub(crate) enum Answer {
     },
     NotOpened {
         error: OpenError,
+    },
+    Checked {
+        report: Box<Report>,
     },
     Specs {
         specs: Vec<ToolSpec>,

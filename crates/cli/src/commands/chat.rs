@@ -13,7 +13,7 @@ use crate::exit::{Ended, Exit, Failure};
 use crate::holds::read_object;
 use crate::lines::{Lines, Typed};
 use crate::live::short;
-use crate::place::{Place, agent_folder};
+use crate::place::{Place, agent_folder, secrets_of};
 use crate::stored;
 use crate::talk::{Over, Talk};
 use crate::terminal::{Look, Screen};
@@ -65,7 +65,8 @@ impl Chat {
             environment = environment.and_file(&dotenv)?;
         }
         let place = Place::open(globals, Some(&folder))?;
-        let agent = FolderAgent::open(&folder, &environment.lookup(), Some(place.store()))?;
+        let secrets = || secrets_of(&place.data);
+        let agent = FolderAgent::open(&folder, &environment.lookup(), Some(place.store()), &secrets)?;
         let conversation = match (&self.conversation, self.new) {
             (Some(name), _) => ConversationId::new(name.as_str()),
             (None, true) => fresh(&folder),

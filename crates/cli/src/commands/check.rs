@@ -5,9 +5,10 @@ use std::path::PathBuf;
 use clap::Args;
 use gesta_runtime::folder;
 
-use super::Globals;
+use super::{Globals, wait_for};
 use crate::environment::Environment;
-use crate::exit::{Ended, Exit};
+use crate::exit::{Ended, Exit, Failure};
+use crate::folder_document;
 use crate::place::is_agent;
 use crate::terminal::{Look, Screen};
 
@@ -33,7 +34,9 @@ impl Check {
     pub(crate) fn run(self, globals: &Globals) -> Ended {
         is_agent(&self.folder)?;
         let environment = Environment::with_model(self.model.as_deref());
-        let report = folder::check(&self.folder, &|name| environment.get(name));
+        let env = |name: &str| environment.get(name);
+        let mut report = folder::check(&self.folder, &env);
+        let document = if report.problems.is_empty() { self.document(&env, &mut report)? } else { None };
         let exit = if report.problems.is_empty() { Exit::Done } else { Exit::Usage };
         let mut screen = Screen::stdout();
         if self.json {
@@ -49,9 +52,25 @@ impl Check {
             screen.line_on(&warning.to_string());
         }
         if exit == Exit::Done && !globals.quiet {
+            document.iter().for_each(|told| screen.line(Look::Faint, told));
             let more = if report.warnings.is_empty() { "" } else { ", with warnings" };
             screen.line(Look::Good, &format!("{} can be used{more}", self.folder.display()));
         }
         Ok(exit)
+    }
+
+    /// Opens the folder's document in a worker, as a run would.
+    fn document(
+        &self,
+        env: &dyn Fn(&str) -> Option<String>,
+        report: &mut folder::Report,
+    ) -> Result<Option<String>, Failure> {
+        let Ok(folder) = folder::Folder::load(&self.folder, env) else { return Ok(None) };
+        let mut told = None;
+        wait_for(async {
+            told = folder_document::check(&folder, report).await;
+            Ok(Exit::Done)
+        })?;
+        Ok(told)
     }
 }

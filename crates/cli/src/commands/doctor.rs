@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use gesta_model::transport::Outgoing;
 use gesta_model::{Timeouts, Transport, TransportSpec};
+use gesta_sandbox::{Pool, PoolSettings};
 use gesta_store::RunFilter;
 use serde::Serialize;
 
@@ -88,6 +89,7 @@ impl Doctor {
                 findings.push(agent(dir, &environment));
             }
             findings.extend(storage(globals).await);
+            findings.push(workers().await);
             for (name, key, url, base) in PROVIDERS {
                 let address = environment.get(base).filter(|url| !url.trim().is_empty());
                 let set = environment.get(key).is_some_and(|key| !key.trim().is_empty());
@@ -138,6 +140,15 @@ fn agent(dir: &Path, environment: &Environment) -> Finding {
             let found = std::iter::once(failure.message).chain(failure.details).collect::<Vec<_>>().join("; ");
             Finding::missing("agent", found, failure.help)
         }
+    }
+}
+
+/// Whether documents of tools can run here, and within which walls.
+async fn workers() -> Finding {
+    let pool = Pool::new(PoolSettings { warm: 0, ..PoolSettings::default() });
+    match pool.start().await {
+        Ok(walls) => Finding::ok("document workers", walls.to_string()),
+        Err(why) => Finding { state: State::Unset, ..Finding::missing("document workers", why.to_string(), "") },
     }
 }
 

@@ -4,6 +4,7 @@ mod chat;
 mod check;
 mod completions;
 mod doctor;
+mod document;
 mod fake_model;
 mod init;
 mod resume;
@@ -66,6 +67,7 @@ pub(crate) enum Command {
     Scenes(scenes::Scenes),
     FakeModel(fake_model::FakeModel),
     Init(init::Init),
+    Document(document::Document),
     Doctor(doctor::Doctor),
     Schema(schema::Schema),
     Completions(completions::Completions),
@@ -85,6 +87,7 @@ impl Command {
             Self::Scenes(scenes) => scenes.run(globals),
             Self::FakeModel(fake) => fake.run(globals),
             Self::Init(init) => init.run(globals),
+            Self::Document(document) => document.run(globals),
             Self::Doctor(doctor) => doctor.run(globals),
             Self::Schema(schema) => schema.run(),
             Self::Completions(completions) => completions.run(),

@@ -15,7 +15,7 @@ use crate::environment::Environment;
 use crate::exit::{CODES, Ended, Exit, Failure};
 use crate::holds::{name_of, named, read_object};
 use crate::live::Line;
-use crate::place::Place;
+use crate::place::{Place, secrets_of};
 use crate::render::Teller;
 use crate::stored;
 use crate::terminal::Look;
@@ -82,7 +82,8 @@ impl Resume {
                 listener: Some(line.listener.clone()),
             };
             let lookup = environment.lookup();
-            let work = FolderAgent::resume(Arc::clone(&store), &head.run, &lookup, resume);
+            let secrets = || secrets_of(&place.data);
+            let work = FolderAgent::resume(Arc::clone(&store), &head.run, &lookup, &secrets, resume);
             let mut screens = Screens::new(self.json, globals);
             let teller = Teller::new(&shown.run.plan().spec).after(&shown.stored.events);
             let Ok(resumed) = screens.live(teller).follow(work, line).await else { return Ok(Exit::Cancelled) };

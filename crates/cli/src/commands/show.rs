@@ -197,7 +197,7 @@ impl Page<'_> {
 }
 
 /// A moment in the zone of whoever looks.
-fn moment(at: Timestamp) -> String {
+pub(crate) fn moment(at: Timestamp) -> String {
     let moment = jiff::Timestamp::from_millisecond(at.0).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
     moment.to_zoned_datetime(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S %Z").to_string()
 }

@@ -66,7 +66,7 @@ fn a_held_call_can_be_answered_in_the_talk_by_commands() {
     said.has(&[
         "refund_order (r1) is left to a person: refunds of more than 100 dollars",
         "no call `r9` waits",
-        "refund_order (r1) was approved with {\"amount\":50,\"order\":\"7\"}",
+        "refund_order (r1) was approved with {\"order\":\"7\",\"amount\":50}",
         "A colleague has decided on the refund for order 7.",
     ]);
     let result = home.result("last");

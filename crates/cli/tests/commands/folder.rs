@@ -17,7 +17,7 @@ fn a_new_agent_runs_at_once() {
 #[test]
 fn the_examples_are_in_order() {
     let home = Home::new();
-    for name in ["coach", "desk"] {
+    for name in ["coach", "desk", "shop"] {
         home.gesta(&["check", &example(name)]).ended(0);
         home.gesta(&["test", &example(name)]).ended(0).has(&["scenes hold"]);
     }
@@ -93,5 +93,5 @@ fn every_command_has_help_with_examples() {
         home.gesta(&[command, "--help"]).ended(0).has(&["Examples:", "gesta "]);
         seen += 1;
     }
-    assert_eq!(seen, 13);
+    assert_eq!(seen, 14);
 }

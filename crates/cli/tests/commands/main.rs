@@ -6,12 +6,16 @@ mod support;
 
 mod chat;
 mod crash;
+mod document;
 mod fake_model;
 mod folder;
+mod grants;
+mod guide;
 mod kept;
 mod paste;
 mod resume;
 mod run;
+mod shop;
 mod show;
 mod store;
 mod talk;

@@ -151,21 +151,24 @@ impl Doubts<'_> {
                 let message = format!("is never reached: decision {earlier} (counted from 0) fits whenever it does");
                 self.add(&path, message, "put the narrower rule first");
             }
-            let tools: Vec<_> = settings.plan.tools.iter().filter(|tool| glob::fits(&rule.tool, &tool.name)).collect();
-            if tools.is_empty() {
+            let tools = settings.plan.tools.iter().map(|tool| (tool.name.clone(), &tool.parameters));
+            let grants = settings.plan.grants.iter().map(|grant| (grant.full_name(), &grant.parameters));
+            let tools: Vec<_> = tools.chain(grants).filter(|(name, _)| glob::fits(&rule.tool, name)).collect();
+            // Which tools a document has is not known before it is opened.
+            if tools.is_empty() && settings.document.is_none() {
                 self.add(&[path[0], path[1], "tool".into()], format!("no tool fits `{}`", rule.tool), "");
             }
             for (argument, test) in &rule.when {
-                for tool in &tools {
-                    if let Some(doubt) = doubtful(argument, test, &tool.parameters) {
-                        let message = format!("tool `{}`: {doubt}", tool.name);
+                for (name, parameters) in &tools {
+                    if let Some(doubt) = doubtful(argument, test, parameters) {
+                        let message = format!("tool `{name}`: {doubt}");
                         let at = [path[0], path[1], "when".into(), argument.as_str().into()];
                         self.add(&at, message, "otherwise the rule can be missed");
                     }
                 }
             }
             let external = |name: &str| matches!(settings.bodies.get(name), Some(Body::External));
-            if rule.action == super::agent_toml::ActionWord::Run && tools.iter().any(|tool| external(&tool.name)) {
+            if rule.action == super::agent_toml::ActionWord::Run && tools.iter().any(|(name, _)| external(name)) {
                 self.add(
                     &[path[0], path[1], "action".into()],
                     "an external tool waits for its caller all the same",

@@ -32,11 +32,6 @@ const REFUSED: &[(&str, Why)] = &[
     ("tools.kind", Why::Later("tools of another kind, such as `agent`; a tool has `url`, `answers` or `external`")),
     ("tools.agent", Why::Later("an agent used as a tool")),
     // What later capabilities bring.
-    ("grants", Why::Later("documents of tools")),
-    ("document", Why::Later("documents of tools")),
-    ("documents", Why::Later("documents of tools")),
-    ("added_tools", Why::Later("tools that the agent adds itself")),
-    ("sandbox", Why::Later("documents of tools")),
     ("channel", Why::Later("the customer channel")),
     ("channels", Why::Later("the customer channel")),
     ("guardrails", Why::Later("guardrails on replies")),
@@ -67,5 +62,10 @@ const REFUSED: &[(&str, Why)] = &[
     ("turns_max", Why::Instead("belongs into `[history]`")),
     ("max_turns", Why::Instead("is not a key; a run's model calls are `trips_max` in `[limits]`")),
     ("output_schema", Why::Instead("is not a key; write `[output]` with `schema` or `schema_file`")),
+    ("documents", Why::Instead("is not a key; an agent has one document, described in `[document]`")),
+    ("added_tools", Why::Instead("belongs into `[document]`")),
+    ("sandbox", Why::Instead("belongs into `[document]`")),
+    ("call_time_max_ms", Why::Instead("belongs into `[document]`")),
+    ("limits.grants_max", Why::Instead("belongs into `[document]`")),
     ("url", Why::Instead("belongs into `[[tools]]` or `[[backstops]]`")),
 ];

@@ -13,6 +13,7 @@ pub mod prices;
 pub mod problem;
 mod resolve;
 mod resolve_contract;
+mod resolve_document;
 mod resolve_model;
 mod resolve_tools;
 pub mod secret;
@@ -23,6 +24,7 @@ mod source;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use gesta_document::{GrantName, GrantSpec, Terms};
 use gesta_model::{Providers, Transport};
 use gesta_run::plan::{Functions, Plan};
 use gesta_scene::Script;
@@ -32,7 +34,7 @@ pub use agent_toml::schema;
 pub use check::{Report, check};
 pub use problem::{FolderErrors, Place, Problem};
 pub use secret::{Secret, Secrets};
-pub use settings::{Body, Endpoint, HistoryLimits, Settings};
+pub use settings::{Body, DocumentPart, Endpoint, HistoryLimits, Settings};
 
 use crate::rules::answers::Answers;
 use crate::rules::backstops::BackstopRule;
@@ -141,6 +143,22 @@ impl Folder {
             Body::Answers(written) => Answers::compile(written).ok(),
             Body::Http(_) | Body::External => None,
         }
+    }
+
+    /// On which terms the folder's document is opened.
+    pub fn document_terms(&self) -> Option<Terms> {
+        let document = self.settings.document.as_ref()?;
+        let plan = &self.settings.plan;
+        let grant = |spec: &gesta_run::GrantSpec| GrantSpec {
+            name: GrantName { library: spec.library.clone(), name: spec.name.clone() },
+            params: spec.params.clone(),
+        };
+        Some(Terms {
+            grants: plan.grants.iter().map(grant).collect(),
+            limits: document.limits.clone(),
+            added_tools: document.added_tools,
+            names_taken: plan.tools.iter().map(|tool| tool.name.clone()).collect(),
+        })
     }
 }
 

@@ -10,6 +10,7 @@ use super::environment::Environment;
 use super::files::{self, FileError};
 use super::prices::PriceTable;
 use super::problem::Problem;
+use super::resolve_contract::Known;
 use super::settings::{HistoryLimits, SNAPSHOT_VERSION, Settings};
 use super::shape;
 use super::source::{Source, Step};
@@ -90,12 +91,16 @@ fn settings(resolver: &mut Resolver<'_>) -> Settings {
     let prices = price_table(resolver);
     let price = prices.of(&model_name);
     let (tools, bodies) = resolver.tools();
-    let contract = resolver.contract(&tools);
-    let decisions = resolver.decisions(&tools);
+    let document = resolver.document();
+    let (grants, grant_bodies) = resolver.grants();
+    let known = Known { tools: &tools, grants: &grants, document: document.is_some() };
+    let contract = resolver.contract(&known);
+    let decisions = resolver.decisions(&known);
     let toml = resolver.toml;
     let external = bodies.values().any(|body| matches!(body, super::Body::External));
     let mut limits = limits(&toml.limits);
     limits.cost_usd_max = cost_limit(resolver).or(limits.cost_usd_max);
+    limits.grants_max = document.as_ref().map_or(limits.grants_max, |document| document.limits.grants_max);
     limits.prices = price.map(|price| price.prices());
     let plan = PlanSpec {
         agent: agent_name(resolver),
@@ -103,7 +108,10 @@ fn settings(resolver: &mut Resolver<'_>) -> Settings {
         instructions: prompt(resolver),
         model: model_name,
         model_options: resolver.model_options(),
+        tools_change: document.is_some(),
+        document: document.as_ref().map(|document| gesta_document::base_hash(&document.base)),
         tools,
+        grants,
         hook: external || !decisions.is_empty(),
         contract,
         limits,
@@ -128,6 +136,8 @@ fn settings(resolver: &mut Resolver<'_>) -> Settings {
         retries: resolver.retries(),
         stream: toml.stream.unwrap_or(true),
         bodies,
+        document,
+        grants: grant_bodies,
         decisions,
         backstops: toml.backstops.clone(),
         network_allow: toml.network.allow.clone(),

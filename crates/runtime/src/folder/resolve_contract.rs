@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use gesta_run::contract::{ActWhenAsked, BackstopSpec, ContractSpec, OnToolRefusal, RefusalPreset};
+use gesta_run::grant::GrantSpec;
 use gesta_run::pattern::PatternSpec;
 use gesta_run::tool::{TIME_LIMIT_MS, ToolSpec};
 
@@ -14,17 +15,25 @@ use crate::rules::backstops::BackstopRule;
 use crate::rules::decisions::Decisions;
 use crate::rules::glob;
 
+/// What a rule may name.
+pub(crate) struct Known<'a> {
+    pub(crate) tools: &'a [ToolSpec],
+    pub(crate) grants: &'a [GrantSpec],
+    /// There is a document, whose tools nobody knows before it is opened, and which may get others.
+    pub(crate) document: bool,
+}
+
 impl Resolver<'_> {
     /// The options of the contract.
-    pub(crate) fn contract(&mut self, tools: &[ToolSpec]) -> ContractSpec {
+    pub(crate) fn contract(&mut self, known: &Known<'_>) -> ContractSpec {
         ContractSpec {
-            act_when_asked: self.act_when_asked(tools),
+            act_when_asked: self.act_when_asked(known),
             on_tool_refusal: self.on_tool_refusal(),
             backstops: self.backstops(),
         }
     }
 
-    fn act_when_asked(&mut self, tools: &[ToolSpec]) -> Option<ActWhenAsked> {
+    fn act_when_asked(&mut self, known: &Known<'_>) -> Option<ActWhenAsked> {
         let written = self.toml.act_when_asked.as_ref()?;
         self.patterns(&["act_when_asked".into(), "intents".into()], &written.intents);
         let path = ["act_when_asked".into(), "required_tools".into()];
@@ -32,7 +41,7 @@ impl Resolver<'_> {
             self.report(&path, "names no tool; then nothing would count as acting");
         }
         for (at, name) in written.required_tools.iter().enumerate() {
-            self.tool_exists(&[path[0], path[1], at.into()], name, tools);
+            self.tool_exists(&[path[0], path[1], at.into()], name, known);
         }
         Some(ActWhenAsked {
             intents: written.intents.clone(),
@@ -95,7 +104,7 @@ impl Resolver<'_> {
     }
 
     /// The decision rules, checked.
-    pub(crate) fn decisions(&mut self, tools: &[ToolSpec]) -> Vec<DecisionToml> {
+    pub(crate) fn decisions(&mut self, known: &Known<'_>) -> Vec<DecisionToml> {
         let toml = self.toml;
         if let Err(errors) = Decisions::compile(&toml.decisions, []) {
             for error in errors {
@@ -105,23 +114,29 @@ impl Resolver<'_> {
         }
         for (at, rule) in toml.decisions.iter().enumerate() {
             if !glob::is_glob(&rule.tool) {
-                self.tool_exists(&["decisions".into(), at.into(), "tool".into()], &rule.tool, tools);
+                self.tool_exists(&["decisions".into(), at.into(), "tool".into()], &rule.tool, known);
             }
         }
         toml.decisions.clone()
     }
 
-    fn tool_exists(&mut self, path: &[Step<'_>], name: &str, tools: &[ToolSpec]) {
-        let names = || tools.iter().map(|tool| tool.name.as_str());
-        if names().any(|known| known == name) {
+    fn tool_exists(&mut self, path: &[Step<'_>], name: &str, known: &Known<'_>) {
+        // A tool's name has no dot, a grant's always has one.
+        let of_grant = name.contains('.');
+        let names: Vec<String> = match of_grant {
+            true => known.grants.iter().map(GrantSpec::full_name).collect(),
+            false => known.tools.iter().map(|tool| tool.name.clone()).collect(),
+        };
+        if names.iter().any(|known| known == name) || (known.document && !of_grant) {
             return;
         }
-        let fix = match nearest(name, names()) {
+        let (what, section) = if of_grant { ("grant", "[grants]") } else { ("tool", "[[tools]]") };
+        let fix = match nearest(name, names.iter().map(String::as_str)) {
             Some(near) => format!("did you mean `{near}`?"),
-            None if tools.is_empty() => "the folder has no `[[tools]]`".to_owned(),
-            None => format!("there are: {}", names().collect::<Vec<_>>().join(", ")),
+            None if names.is_empty() => format!("the folder has no `{section}`"),
+            None => format!("there are: {}", names.join(", ")),
         };
-        self.report_fix(path, format!("there is no tool `{name}`"), fix);
+        self.report_fix(path, format!("there is no {what} `{name}`"), fix);
     }
 
     fn patterns(&mut self, path: &[Step<'_>; 2], patterns: &[PatternSpec]) {

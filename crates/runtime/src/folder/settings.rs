@@ -3,9 +3,11 @@
 
 use std::collections::BTreeMap;
 
+use gesta_document::{AddedTools, Limits};
 use gesta_model::{ProviderSpec, Retries, Timeouts};
 use gesta_run::json;
 use gesta_run::plan::PlanSpec;
+use gesta_sandbox::Demand;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -36,6 +38,12 @@ pub struct Settings {
     pub stream: bool,
     /// What runs each tool, by its name.
     pub bodies: BTreeMap<String, Body>,
+    /// The document of tools.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub document: Option<DocumentPart>,
+    /// What runs each grant, by its full name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub grants: BTreeMap<String, Body>,
     /// The decision rules, in order.
     pub decisions: Vec<DecisionToml>,
     /// The backstops, in the order of the plan's.
@@ -46,7 +54,7 @@ pub struct Settings {
     pub history: HistoryLimits,
 }
 
-/// What runs a tool.
+/// What runs a tool or a grant.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Body {
@@ -56,6 +64,25 @@ pub enum Body {
     Answers(Vec<AnswerToml>),
     /// Whoever called the agent.
     External,
+}
+
+/// A document of tools as the folder has it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DocumentPart {
+    /// Its file.
+    pub file: String,
+    /// Its text.
+    pub base: String,
+    /// Whether tools can be added.
+    pub added_tools: AddedTools,
+    /// What to do where the kernel lacks a wall.
+    pub sandbox: Demand,
+    /// What it may use.
+    pub limits: Limits,
+    /// Worker processes at any time, where that is said.
+    pub workers_max: Option<u32>,
+    /// How long a call waits for a worker, in milliseconds, where that is said.
+    pub worker_wait_max_ms: Option<u64>,
 }
 
 /// An address and the headers that are sent to it.
@@ -101,6 +128,11 @@ impl Settings {
         for (tool, body) in &self.bodies {
             if let Body::Http(endpoint) = body {
                 gather(&endpoint.headers, format!("tool `{tool}`"));
+            }
+        }
+        for (grant, body) in &self.grants {
+            if let Body::Http(endpoint) = body {
+                gather(&endpoint.headers, format!("grant `{grant}`"));
             }
         }
         for backstop in &self.backstops {

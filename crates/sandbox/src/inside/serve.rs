@@ -39,6 +39,13 @@ pub(crate) fn serve<R: BufRead, W: Write>(wire: &mut Wire<R, W>, open: Open, pro
                 process.allow_cpu_ms(time_max_ms);
                 opened(open, &record, &terms, &mut document)
             }
+            (Ask::Check { base, terms }, None) => {
+                process.allow_cpu_ms(terms.limits.call_time_max_ms);
+                match gesta_document::check(&base, &terms) {
+                    Ok(report) => Answer::Checked { report: Box::new(report) },
+                    Err(error) => Answer::NotOpened { error },
+                }
+            }
             (Ask::Usage, _) => Answer::Usage { usage: process.usage() },
             (ask, Some(document)) => {
                 process.allow_cpu_ms(time_max_ms);
@@ -80,7 +87,9 @@ fn answer<R: BufRead, W: Write>(
             Ok(tool) => Answer::ToolAdded { tool },
             Err(refused) => Answer::ToolRefused { refused },
         },
-        Ask::Open { .. } => Answer::Misled { why: "a worker opens one document in its life".to_owned() },
+        Ask::Open { .. } | Ask::Check { .. } => {
+            Answer::Misled { why: "a worker opens one document in its life".to_owned() }
+        }
         Ask::Granted { n, .. } => Answer::Misled { why: format!("no grant call {n} is open") },
         Ask::Usage => Answer::Usage { usage: process.usage() },
     }

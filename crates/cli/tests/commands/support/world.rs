@@ -1,5 +1,6 @@
 //! A world outside that can be stopped at any request: a model that checks each history, and tools that count.
 
+use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -11,6 +12,8 @@ use serde_json::{Value, json};
 #[derive(Debug, Clone)]
 pub(crate) struct Seen {
     pub(crate) path: String,
+    /// By their names in small letters.
+    pub(crate) headers: BTreeMap<String, String>,
     pub(crate) body: Value,
 }
 
@@ -173,6 +176,7 @@ fn read(reader: &mut BufReader<TcpStream>) -> Option<Seen> {
     reader.read_line(&mut line).ok()?;
     let path = line.split(' ').nth(1)?.to_owned();
     let mut length = 0;
+    let mut headers = BTreeMap::new();
     loop {
         let mut header = String::new();
         reader.read_line(&mut header).ok()?;
@@ -180,10 +184,11 @@ fn read(reader: &mut BufReader<TcpStream>) -> Option<Seen> {
         if name.eq_ignore_ascii_case("content-length") {
             length = value.trim().parse().ok()?;
         }
+        headers.insert(name.to_ascii_lowercase(), value.trim().to_owned());
     }
     let mut body = vec![0; length];
     reader.read_exact(&mut body).ok()?;
-    Some(Seen { path, body: serde_json::from_slice(&body).unwrap_or_default() })
+    Some(Seen { path, headers, body: serde_json::from_slice(&body).unwrap_or_default() })
 }
 
 /// An answer of text alone.

@@ -3,6 +3,7 @@
 
 mod contract;
 mod decision;
+mod document;
 mod provider;
 mod settings;
 mod tool;
@@ -17,6 +18,7 @@ use serde::{Deserialize, Serialize};
 
 pub use contract::{ActWhenAskedToml, BackstopToml, OneOrMany, PatternToml, RefusalTable, RefusalToml, RefusalWord};
 pub use decision::{ActionWord, DecisionToml, Operators, Test};
+pub use document::{AddedToolsWord, DocumentToml, GrantToml, Grants, SandboxWord};
 pub use provider::{ModelOptionsToml, RequestsToml};
 pub use settings::{HistoryToml, LimitsToml, NetworkToml, OutputToml, StorageToml};
 pub use tool::{AnswerToml, ToolToml};
@@ -69,6 +71,12 @@ pub struct AgentToml {
     pub backstops: Vec<BackstopToml>,
     /// What the model can call.
     pub tools: Vec<ToolToml>,
+    /// The document of tools, which the model can extend. `tools.stof` makes one without this table.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub document: Option<DocumentToml>,
+    /// What the host lends to the document's tools, by library and name.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub grants: Grants,
     /// Which calls run, are denied, or wait for a person. The first rule that fits decides; without one a call runs.
     pub decisions: Vec<DecisionToml>,
     /// What a decision that fails does: `stop` ends the run, `deny` denies that call. `stop` where unset.
