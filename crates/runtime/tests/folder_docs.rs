@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -59,7 +59,8 @@ fn table(out: &mut String, schema: &Object) {
     let required: BTreeSet<&str> =
         schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
     out.push_str("| key | value | meaning |\n| --- | --- | --- |\n");
-    for (key, value) in schema["properties"].as_object().unwrap() {
+    let properties: BTreeMap<&String, &Value> = schema["properties"].as_object().unwrap().iter().collect();
+    for (key, value) in properties {
         let must = if required.contains(key.as_str()) { " (needed)" } else { "" };
         let value = value.as_object().cloned().unwrap_or_default();
         let _ = writeln!(out, "| `{key}`{must} | {} | {} |", kind(&value), meaning(&value).replace('|', "\\|"));

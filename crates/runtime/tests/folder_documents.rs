@@ -138,7 +138,7 @@ fn what_is_wrong_is_told_with_its_key() {
             None,
             "grants are lent to a document, and the folder has none",
         ),
-        ("[document]\nadded_tools = \"on\"", None, "tools.stof: `tools.stof` is not in the folder"),
+        ("[document]\nadded_tools = \"on\"", None, "tools.stof: `tools.stof` is not there; write the document there"),
         ("[document]\nfile = \"gone.stof\"", None, "agent.toml:2:1: document.file: `gone.stof`"),
         (
             "[grants.App.refund]\nanswers = [{ result = 1 }]\n[[decisions]]\ntool = \"App.refnd\"\naction = \"defer\"",

@@ -100,7 +100,8 @@ impl<'a> Shape<'a> {
         let problem = if let Some(why) = later::refused(&path_text(&plain)) {
             Problem::new(&self.source.file, format!("`{}` {why}", entry.key))
         } else {
-            let known: Vec<&str> = properties.into_iter().flat_map(Map::keys).map(String::as_str).collect();
+            let mut known: Vec<&str> = properties.into_iter().flat_map(Map::keys).map(String::as_str).collect();
+            known.sort_unstable();
             let at_top = path.len() > 1 && self.is_key_of_the_top(&entry.key);
             let fix = match nearest(&entry.key, known.iter().copied()) {
                 _ if at_top => format!(
