@@ -98,7 +98,7 @@ impl Resolver<'_> {
 
     fn grant_body(&mut self, path: &[Step<'_>; 3], written: &GrantToml) -> Option<Body> {
         let at = |key| [&path[..], &[Step::Key(key)]].concat();
-        if written.url.is_some() == !written.answers.is_empty() {
+        if written.url.is_some() != written.answers.is_empty() {
             self.report(path, "must have exactly one of `url` and `answers`");
             return None;
         }
