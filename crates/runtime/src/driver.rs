@@ -57,7 +57,6 @@ impl Driver {
         run: Run,
         journal: Journal,
         history: History,
-        working: Option<Working>,
         cancel: Cancel,
         listener: Option<Listener>,
         resumed: bool,
@@ -69,7 +68,7 @@ impl Driver {
             run,
             journal,
             history,
-            working,
+            working: None,
             shortened: false,
             cancel,
             listener,
@@ -78,6 +77,15 @@ impl Driver {
             tasks: FuturesUnordered::new(),
             going: Vec::new(),
         }
+    }
+
+    /// With a working copy of the document, which is kept with the turn.
+    pub(crate) fn with_document(mut self, working: Option<Working>) -> Self {
+        if let Some(working) = &working {
+            self.journal.has_document(working.from);
+        }
+        self.working = working;
+        self
     }
 
     pub(crate) fn run(&self) -> &Run {

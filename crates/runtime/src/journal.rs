@@ -165,13 +165,13 @@ impl Journal {
     /// (`spec/documents.md`, 3.12).
     fn document(&self) -> DocumentChange {
         let Some(from) = self.document_from else { return DocumentChange::Keep };
-        let ends = self.pending.iter().filter_map(|event| match &event.what {
+        let mut ends = self.pending.iter().filter_map(|event| match &event.what {
             EventKind::Ended { outcome: Outcome::Completed, .. } => Some(DocumentChange::Adopt { from }),
             EventKind::Ended { outcome, .. } if !outcome.can_go_on() => Some(DocumentChange::Drop),
             EventKind::Settled => Some(DocumentChange::Drop),
             _ => None,
         });
-        ends.last().unwrap_or_default()
+        ends.next_back().unwrap_or_default()
     }
 
     /// What goes into the history, with the append in which the run can no longer go on.

@@ -108,13 +108,11 @@ async fn taken_up(
         None => History::default(),
     };
     let working = crate::turn::working(parts, &head.run, head.conversation.as_ref(), true).await?;
-    let mut journal = Journal::taken_up(parts.store.clone(), lease, &run, head.events);
-    if let Some(working) = &working {
-        journal.has_document(working.from);
-    }
+    let journal = Journal::taken_up(parts.store.clone(), lease, &run, head.events);
     let left = run.opening().is_some() && run.wants().iter().any(|want| !matches!(want.effect, Effect::Hold(_)));
     let (cancel, listener) = (resume.cancel.clone(), resume.listener.clone());
-    let mut driver = Driver::new(parts.clone(), run, journal, history, working, cancel, listener, true);
+    let driver = Driver::new(parts.clone(), run, journal, history, cancel, listener, true);
+    let mut driver = driver.with_document(working);
     if left {
         // Whoever worked on it is gone: what had begun and is not answered has an unknown outcome.
         let _ = driver.feed(InputKind::Recovered);

@@ -52,9 +52,6 @@ pub(crate) async fn run(parts: &Arc<Parts>, ask: Ask) -> Result<RunResult, Agent
             return Err(why);
         }
     };
-    if let Some(working) = &working {
-        journal.has_document(working.from);
-    }
     journal.gather(events.clone());
     let history = match &ask.conversation {
         Some(conversation) => {
@@ -65,7 +62,8 @@ pub(crate) async fn run(parts: &Arc<Parts>, ask: Ask) -> Result<RunResult, Agent
     if let Some(listener) = &ask.listener {
         listener(Progress::Started { run: id });
     }
-    let driver = Driver::new(parts.clone(), run, journal, history, working, ask.cancel, ask.listener, false);
+    let driver = Driver::new(parts.clone(), run, journal, history, ask.cancel, ask.listener, false);
+    let driver = driver.with_document(working);
     driver.tell(&events);
     driver.drive().await
 }

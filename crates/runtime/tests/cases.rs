@@ -15,7 +15,7 @@ use gesta_run::{
 use gesta_runtime::folder::Folder;
 use gesta_runtime::{Agent, AgentBuilder, AgentError, AnswerFuture, Ask, FolderAgent, Resume, Scope, Tool};
 use gesta_scene::Script;
-use gesta_store::{Memory, Store};
+use gesta_store::{Memory, Secrets, Store};
 use serde_json::json;
 use tokio::sync::Notify;
 
@@ -125,7 +125,7 @@ async fn of_folder(dir: &Path, option: &str) -> (String, serde_json::Value) {
     std::fs::write(dir.join("model.script"), "model: calls c1 swap {}\nmodel: There is no 9.\n").unwrap();
     let folder = Folder::load(dir, &|_| None).unwrap();
     let env: Lookup = Arc::new(|_| None);
-    let agent = FolderAgent::open(&folder, &env, None).unwrap().agent().clone();
+    let agent = FolderAgent::open(&folder, &env, None, &|| Secrets::from_list("")).unwrap().agent().clone();
     let ask = Ask { run: Some("r".into()), ..Ask::from("Swap it") };
     let mut result = serde_json::to_value(agent.run(ask).await.unwrap()).unwrap();
     for clock in ["started_at", "ended_at", "duration_ms"] {

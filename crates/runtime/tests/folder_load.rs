@@ -213,7 +213,7 @@ fn a_check_doubts_what_is_probably_not_meant() {
 [providers.mine]
 protocol = "anthropic"
 [act_when_asked]
-intents = ["ad"]
+intents = ["ad", " "]
 required_tools = ["refund"]
 [limits]
 cost_usd_max = 1
@@ -247,6 +247,7 @@ action = "defer"
     let expected = [
         "agent.toml:1:1: prompt: the model is told nothing",
         "agent.toml:5:12: act_when_asked.intents[0]: \"ad\" is short",
+        "agent.toml:5:18: act_when_asked.intents[1]: it is blank",
         "agent.toml:8:1: limits.cost_usd_max: `script` has no price",
         "agent.toml:9:1: tools[0]: tool `refund` has no description",
         "agent.toml:12:1: tools[0].parameters: `order` is required and not described",

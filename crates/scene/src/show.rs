@@ -122,6 +122,14 @@ fn event_kind(what: &gesta_run::event::EventKind) -> String {
     }
 }
 
+/// JSON with its keys in order, whatever order the program that wrote it keeps them in; any other text as it is.
+fn settled(content: &str) -> std::borrow::Cow<'_, str> {
+    match serde_json::from_str::<Value>(content) {
+        Ok(value @ (Value::Object(_) | Value::Array(_))) => canonical(&value).into(),
+        _ => content.into(),
+    }
+}
+
 fn message(message: &Message) -> Vec<String> {
     match message {
         Message::User { parts, prompted } => {
@@ -135,7 +143,7 @@ fn message(message: &Message) -> Vec<String> {
             .iter()
             .map(|result| {
                 let mark = if result.is_error { " error" } else { "" };
-                said(&format!("result of {}{mark}:", write_word(result.call_id.as_str())), &result.content)
+                said(&format!("result of {}{mark}:", write_word(result.call_id.as_str())), &settled(&result.content))
             })
             .collect(),
     }

@@ -102,9 +102,10 @@ impl Doubts<'_> {
             self.add(&path(0)[..2], "the list is empty: no turn is ever an action request", "add a word or a `regex`");
         }
         for (at, intent) in act.intents.iter().enumerate() {
-            if let PatternSpec::Substring(text) = intent
-                && text.chars().count() < INTENT_CHARS_MIN
-            {
+            let PatternSpec::Substring(text) = intent else { continue };
+            if text.trim().is_empty() {
+                self.add(&path(at), "it is blank and stands in nearly every message", "name a word, or take it out");
+            } else if text.chars().count() < INTENT_CHARS_MIN {
                 let fix = format!("use `{{ regex = '\\b{text}\\b', ignore_case = true }}` for the whole word");
                 self.add(&path(at), format!("\"{text}\" is short and stands inside of many words"), fix);
             }
