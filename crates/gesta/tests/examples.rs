@@ -31,9 +31,9 @@ fn an_agent_with_a_tool_acts_instead_of_offering() {
 fn each_call_gets_its_decision() {
     let said = output("2_a_decision_on_each_call");
     let calls: Vec<&str> = said.lines().collect();
-    assert!(calls[0].starts_with(r#"c1 {"amount":20,"order":"7"} -> Completed"#), "{said}");
-    assert!(calls[1].starts_with(r#"c2 {"amount":50,"order":"8"} -> Completed"#), "{said}");
-    assert!(calls[2].starts_with(r#"c3 {"amount":10,"order":"1"} -> Denied"#), "{said}");
+    assert!(calls[0].starts_with(r#"c1 {"order":"7","amount":20} -> Completed"#), "{said}");
+    assert!(calls[1].starts_with(r#"c2 {"order":"8","amount":50} -> Completed"#), "{said}");
+    assert!(calls[2].starts_with(r#"c3 {"order":"1","amount":10} -> Denied"#), "{said}");
 }
 
 #[test]
