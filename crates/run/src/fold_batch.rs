@@ -186,7 +186,7 @@ impl State {
 
     pub(crate) fn stage_action(&mut self, plan: &Plan, at: Timestamp, id: &CallId, needs_approval: bool) {
         let result = if needs_approval {
-            serde_json::json!({"staged": true, "needs_approval": true})
+            serde_json::json!({"needs_approval": true, "staged": true})
         } else {
             serde_json::json!({"staged": true})
         };
