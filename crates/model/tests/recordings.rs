@@ -104,14 +104,21 @@ fn recorded_requests_are_written_as_the_services_took_them() {
         asked.system = "";
         let sent = write(protocol, &asked).unwrap_or_else(|why| panic!("{name}: {why}"));
         rules::check(protocol, &record["request"]).unwrap_or_else(|why| println!("{name}: our rules refuse it: {why}"));
-        let calls = |body: &Value| {
-            let text = body.to_string();
-            text.matches("\"tool_use\"").count() + text.matches("\"function\":{\"arguments\"").count()
-        };
         assert_eq!(calls(&sent["messages"]), calls(&record["request"]["messages"]), "{name}");
         written += 1;
     }
     println!("{written} requests, {left_out} left out: their messages hold what we never write");
+}
+
+/// How many calls these messages hold.
+fn calls(messages: &Value) -> usize {
+    let messages = messages.as_array().into_iter().flatten();
+    let of = |message: &Value| {
+        let blocks = message["content"].as_array().into_iter().flatten();
+        let used = blocks.filter(|block| block["type"] == "tool_use").count();
+        used + message["tool_calls"].as_array().map_or(0, Vec::len)
+    };
+    messages.map(of).sum()
 }
 
 /// The messages in our words; none where they hold what we have no word for.
