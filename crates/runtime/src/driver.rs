@@ -198,8 +198,12 @@ impl Driver {
         let Asked { call, n, grant, arguments, answer } = asked;
         let want = self.run.wants().into_iter().find(|want| want.effect == Effect::RunTool(call.clone()));
         let (Some(want), Some(working)) = (want, &mut self.working) else { return };
-        working.wait_for(call, n, answer);
-        let _ = self.feed(InputKind::Met { want: want.id, met: Met::Asked { n, grant, arguments } });
+        working.wait_for(call.clone(), n, answer);
+        if let Err(why) = self.feed(InputKind::Met { want: want.id, met: Met::Asked { n, grant, arguments } })
+            && let Some(working) = &mut self.working
+        {
+            working.refuse(&call, n, why.to_string());
+        }
     }
 
     fn cancel_fed(&self) -> bool {
@@ -221,9 +225,15 @@ impl Driver {
         if let Some(image) = self.working.as_ref().and_then(Working::take_changed) {
             self.journal.keep(image);
         }
-        let said = self.feed(InputKind::Met { want: done.want, met: done.met });
-        if let Err(why) = said {
-            tracing::debug!(%why, "an answer came too late");
+        let said = self.feed(InputKind::Met { want: done.want.clone(), met: done.met });
+        match said {
+            Ok(()) => {}
+            // The want stands, and would bring the same tools again.
+            Err(FeedError::Tool(why)) => {
+                let met = Met::Failed(perform::no_tools(&why));
+                let _ = self.feed(InputKind::Met { want: done.want, met });
+            }
+            Err(why) => tracing::debug!(%why, "an answer came too late"),
         }
         if let (Some(delta), Some(listener)) = (done.held_back, &self.listener)
             && self.run.reply_text().trim_start() == text_of(&delta).trim_start()

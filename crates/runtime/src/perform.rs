@@ -87,14 +87,7 @@ impl Stage<'_> {
         met(id, async move {
             match specs.await {
                 Ok(added) => Met::Offered { added },
-                Err(failure) => Met::Failed(Fault {
-                    kind: FaultKind::Config,
-                    message: format!("the document's tools cannot be read: {failure}"),
-                    retryable: false,
-                    status: None,
-                    retry_after_ms: None,
-                    usage: Usage::default(),
-                }),
+                Err(failure) => Met::Failed(no_tools(&failure)),
             }
         })
     }
@@ -267,6 +260,18 @@ impl Stage<'_> {
         let seen = self.seen(backstop);
         let limited = Limited::spawn(self.backstop_limit(backstop), async move { body.run(seen).await });
         met(id, async move { Met::Ran(limited.wait().await.unwrap_or_else(|why| Err(format!("run {why}")))) })
+    }
+}
+
+/// Nobody can say which tools the document offers, or they cannot be offered.
+pub(crate) fn no_tools(why: &dyn std::fmt::Display) -> Fault {
+    Fault {
+        kind: FaultKind::Config,
+        message: format!("the tools of the document cannot be offered: {why}"),
+        retryable: false,
+        status: None,
+        retry_after_ms: None,
+        usage: Usage::default(),
     }
 }
 

@@ -1,5 +1,7 @@
 //! A run that its caller keeps: the hash of its plan and its events, signed as a whole (`spec/contract.md`, 7.6).
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use gesta_run::{ContactId, ConversationId, Event, Run, RunId, Timestamp};
 use gesta_store::{NewRun, SecretError, StoreError};
 use serde::{Deserialize, Serialize};
@@ -26,6 +28,9 @@ struct State {
     config: String,
     started_at: Timestamp,
     events: Vec<Event>,
+    /// The working copy of the document, signed by itself, as base64.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    working: Option<String>,
 }
 
 /// Why a saved run was not taken.
@@ -52,6 +57,7 @@ impl Agent {
         let secrets = self.0.secrets.as_ref().ok_or(StateError::NoSecrets)?;
         let stored = self.0.store.load(run).await?;
         let head = stored.head;
+        let working = self.0.store.working(run).await?.map(|image| STANDARD.encode(image));
         let state = State {
             version: STATE_VERSION,
             log_version: gesta_run::LOG_VERSION,
@@ -62,6 +68,7 @@ impl Agent {
             config: head.config,
             started_at: head.started_at,
             events: stored.events,
+            working,
         };
         let text = serde_json::to_string(&state).map_err(|why| StateError::Unreadable(why.to_string()))?;
         Ok(secrets.seal(PURPOSE, &text))
@@ -108,6 +115,9 @@ async fn take(parts: &std::sync::Arc<Parts>, state: State) -> Result<RunId, Agen
         Err(why) => return Err(why.into()),
     }
     journal.gather(state.events);
+    if let Some(working) = state.working {
+        journal.keep(STANDARD.decode(working).map_err(|why| StateError::Unreadable(why.to_string()))?);
+    }
     journal.leave(&run).await?;
     Ok(id)
 }

@@ -80,6 +80,14 @@ impl Working {
         self.waiting.insert((call, n), answer);
     }
 
+    /// A grant that the run does not take is an error inside the document.
+    pub(crate) fn refuse(&mut self, call: &CallId, n: u32, why: String) {
+        if let Some(waiting) = self.waiting.remove(&(call.clone(), n)) {
+            // Nobody waits any more where the call was ended meanwhile.
+            let _ = waiting.send(Err(why));
+        }
+    }
+
     /// Hands answers of grants back into the document.
     pub(crate) fn hand_back(&mut self, events: &[Event]) {
         for event in events {

@@ -13,6 +13,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("what_a_turn_added_and_noted_is_there_in_the_next_in_another_process", next_turn),
         trial("a_turn_that_does_not_complete_leaves_the_document_as_it_was", taken_back),
         trial("a_parked_turn_keeps_its_working_copy_and_leaves_it_when_it_completes", parked),
+        trial("a_run_that_its_caller_keeps_takes_its_working_copy_along", saved),
         trial("conversations_have_documents_of_their_own", apart),
         trial("a_changed_base_sets_aside_what_it_took_the_name_of", changed_base),
         trial("a_damaged_document_is_an_error_that_says_what_to_do", damaged),
@@ -82,6 +83,27 @@ async fn parked() {
     assert_eq!(call(&resumed, "c3").result.as_f64(), Some(290.0));
     assert_eq!(till.times(), 1);
     assert_eq!(store.document(&"k".into()).await.unwrap().unwrap().version, 1);
+}
+
+async fn saved() {
+    let script = format!(
+        "{}model: calls c2 refund {{\"order\":\"o_1\",\"amount\":40}}\nmodel: calls c3 total_spent {{}}\nmodel: Done.\n",
+        adds("c1", desk::TOTAL)
+    );
+    let decide =
+        |call: CallAsked| async move { if call.name == "refund" { Decision::defer() } else { Decision::run() } };
+    let (here, there) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let first = agent(here.path(), &script).on_tool_call(decide).build().unwrap();
+    let parked = first.run(in_conversation("Refund it", "k")).await.unwrap();
+    let saved = first.save(&parked.report.run_id).await.unwrap();
+
+    let second = agent(there.path(), &script).on_tool_call(decide).build().unwrap();
+    let run = second.take_saved(&saved).await.unwrap();
+    let binding = parked.deferred[0].binding.clone();
+    let answers = vec![HoldAnswer { binding, answer: HoldReply::Approve { arguments: None } }];
+    let resumed = second.resume(&run, Resume { answers, ..Resume::default() }).await.unwrap().result;
+    assert_eq!(resumed.outcome, Some(Outcome::Completed), "{:?}", resumed.error);
+    assert_eq!(call(&resumed, "c3").result.as_f64(), Some(290.0), "the tool it wrote came along");
 }
 
 async fn apart() {

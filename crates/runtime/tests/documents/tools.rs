@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use gesta_document::AddedTools;
 use gesta_model::{Answer, Model, Request, ScriptedModel};
 use gesta_run::{CallStatus, InterventionOutcome, OnToolRefusal, Outcome};
-use gesta_runtime::DocumentSettings;
+use gesta_runtime::{DocumentSettings, Scope, Tool};
 use gesta_scene::Script;
 use libtest_mimic::Trial;
 use serde_json::json;
@@ -20,6 +20,8 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("a_source_that_is_refused_comes_back_as_a_message_and_changes_nothing", refused_source),
         trial("a_documents_refusal_is_seen_by_the_contract", refusal),
         trial("a_tool_that_never_ends_costs_one_call_and_says_which_limit", endless),
+        trial("a_tool_of_the_host_and_one_of_the_document_of_one_name_end_the_run_and_say_so", name_taken),
+        trial("a_document_that_describes_tools_no_model_could_call_ends_the_run_and_says_so", no_name),
         trial("calls_into_one_document_run_in_the_models_order", in_order),
         trial("what_a_tool_may_be_is_in_the_prompt_while_tools_can_be_added", guidance),
     ]
@@ -73,6 +75,23 @@ async fn endless() {
     assert!(told.contains("300 ms") && told.contains("App.refund"), "{told}");
     assert_eq!(till.times(), 1);
     assert_eq!(call(&result, "c2").status, CallStatus::Completed, "the next call goes on in a fresh worker");
+}
+
+async fn name_taken() {
+    let orders = Tool::new("orders", "The host's own", |_: desk::Nothing, _: Scope| async { Ok::<_, String>(1) });
+    let result = builder("model: Hello.\n", &Till::default()).tool(orders).build().unwrap().run("Hello").await.unwrap();
+    assert_eq!(result.outcome, Some(Outcome::ModelFailed));
+    let why = result.error.unwrap().message;
+    assert!(why.contains("`orders` is there twice"), "{why}");
+}
+
+async fn no_name() {
+    let base = r#"fn tool_specs() -> str { '{"tools":[{"name":"no name","description":"","input_schema":{"type":"object"}}]}' }"#;
+    let agent = builder("model: Hello.\n", &Till::default()).document(base).build().unwrap();
+    let result = agent.run("Hello").await.unwrap();
+    assert_eq!(result.outcome, Some(Outcome::ModelFailed));
+    let why = result.error.unwrap().message;
+    assert!(why.contains("no name"), "{why}");
 }
 
 async fn in_order() {

@@ -57,10 +57,12 @@ pub(super) fn failed(why: &gesta_sandbox::Failure, file: &Path) -> Failure {
 pub(super) fn not_added(why: &gesta_sandbox::Failure, source_file: &Path, source: &str, file: &Path) -> Failure {
     let Cause::Refused(refused) = &why.cause else { return failed(why, file) };
     let place = refused.at.map(|at| format!(":{}:{}", at.line, at.column)).unwrap_or_default();
-    let message = format!("{}{place}: {}", source_file.display(), refused.message);
+    // What is refused while it is parsed brings its own frame.
+    let mut lines = refused.message.lines();
+    let message = format!("{}{place}: {}", source_file.display(), lines.next().unwrap_or_default());
     let mut failure = Failure::usage(message, "nothing of it has run").coded("tool_refused");
-    let framed = refused.message.contains('\n');
-    if let Some(at) = refused.at.filter(|_| !framed) {
+    failure.details = lines.map(str::to_owned).collect();
+    if let Some(at) = refused.at.filter(|_| failure.details.is_empty()) {
         failure.details = at.frame(source).lines().map(str::to_owned).collect();
     }
     failure
