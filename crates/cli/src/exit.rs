@@ -206,7 +206,10 @@ impl From<StoreError> for Failure {
     fn from(why: StoreError) -> Self {
         let exit = match &why {
             StoreError::NoSuchRun { .. } => Exit::Usage,
-            StoreError::Leased { .. } | StoreError::HoldSettled { .. } => Exit::Other,
+            StoreError::Leased { .. }
+            | StoreError::HoldSettled { .. }
+            | StoreError::ConversationBusy { .. }
+            | StoreError::DocumentConflict { .. } => Exit::Other,
             _ => Exit::StoreFailed,
         };
         Self::split(exit, &why).coded(why.code()).or_help("`gesta doctor` looks at the data folder and the store")

@@ -32,7 +32,7 @@
 //! assert_eq!(called.result, json!(1));
 //!
 //! // What is kept is the record; another process goes on from it.
-//! record.keep(&called, None, None);
+//! record.keep(&called);
 //! let mut again = open(&record, &Terms::default())?;
 //! let called = again.call("remember", arguments.as_object().ok_or("no object")?, &mut Alone)?;
 //! assert_eq!(called.result, json!(2));
@@ -68,6 +68,6 @@ pub use host::{CallError, Called, Document, Form, Host};
 pub use image::{IMAGE_BYTES_MAX, IMAGE_VERSION, Image, ImageError};
 pub use limits::Limits;
 pub use open::{OpenError, base_hash, open};
-pub use record::{AddedTool, Author, Record};
+pub use record::{AddedTool, Author, Record, SWITCHED_OFF};
 pub use refused::{Place, Refused};
 pub use terms::{AddedTools, Terms};

@@ -23,19 +23,27 @@ pub struct Record {
 }
 
 impl Record {
-    /// Takes over what a call left behind. A tool replaces one of its name that was added before; author and time are
-    /// the host's word.
-    pub fn keep(&mut self, called: &Called, author: Option<&Author>, at: Option<Timestamp>) {
-        for tool in &called.added {
-            self.added.retain(|known| known.name != tool.name || known.set_aside.is_some());
-            self.added.push(AddedTool { author: author.cloned(), at, ..tool.clone() });
-        }
+    /// Takes over what a call left behind; author and time of its tools are the host's word.
+    pub fn keep(&mut self, called: &Called) {
+        self.keep_tools(&called.added);
         if let Some(data) = &called.data {
             self.data = Some(data.clone());
             self.data_base = None;
         }
     }
+
+    /// Takes over tools. One replaces what was added under its name before, offered or set aside: a name stands once.
+    pub fn keep_tools(&mut self, added: &[AddedTool]) {
+        for tool in added {
+            self.added.retain(|known| known.name != tool.name);
+            self.added.push(tool.clone());
+        }
+    }
 }
+
+/// Why a tool is not offered that a person switched off ([`AddedTool::set_aside`]). Its name is taken until they
+/// switch it on again: an agent does not write it anew.
+pub const SWITCHED_OFF: &str = "switched off by a person";
 
 /// A tool that was added while running.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

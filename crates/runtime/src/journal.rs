@@ -80,13 +80,17 @@ impl Journal {
         matches!(self.place, Place::Leased(_))
     }
 
-    /// Takes the run's conversation now, before anything of it is stored.
-    pub(crate) async fn open(&mut self) -> Result<(), StoreError> {
+    /// Takes the run's conversation now, in the transaction that stores its first events: a run that is left behind
+    /// can always be taken up.
+    pub(crate) async fn open(&mut self, first: &[Event]) -> Result<(), StoreError> {
         if let Place::New(new) = &self.place
             && !self.lazy
         {
-            let lease = self.store.open(NewRun::clone(new), &[]).await?;
+            let lease = self.store.open(NewRun::clone(new), first).await?;
             self.place = Place::Leased(lease);
+            self.stored = first.len() as u64;
+        } else {
+            self.pending.extend_from_slice(first);
         }
         Ok(())
     }

@@ -24,7 +24,15 @@ const CLAIM_TRIES_MAX: u32 = 1_500;
 pub(crate) async fn resume(parts: &Arc<Parts>, id: &RunId, resume: Resume) -> Result<Resumed, AgentError> {
     let lease = claim(parts, id).await?;
     let (run, head) = load_leased(parts, id, &lease).await?;
-    let mut driver = taken_up(parts, run, &head, lease, &resume).await?;
+    let working = match crate::turn::working(parts, id, head.conversation.as_ref(), true).await {
+        Ok(working) => working,
+        Err(why) => {
+            parts.store.release(&lease).await?;
+            return Err(why);
+        }
+    };
+    let driver = taken_up(parts, run, &head, lease, &resume).await?;
+    let mut driver = recovered(driver.with_document(working));
     let already_answered = already_answered(driver.run(), &resume.answers);
     if let Err(why) = go_on(parts, &mut driver, &resume) {
         let expired = matches!(&why, FeedError::Answers(AnswerError::Expired { .. }));
@@ -43,7 +51,8 @@ pub(crate) async fn resume(parts: &Arc<Parts>, id: &RunId, resume: Resume) -> Re
 pub(crate) async fn supersede(parts: &Arc<Parts>, id: &RunId) -> Result<(), AgentError> {
     let lease = claim(parts, id).await?;
     let (run, head) = load_leased(parts, id, &lease).await?;
-    let mut driver = taken_up(parts, run, &head, lease, &Resume::default()).await?;
+    // What the turn made of the document is dropped, so that it need not be readable.
+    let mut driver = recovered(taken_up(parts, run, &head, lease, &Resume::default()).await?);
     if let Err(why) = driver.feed(InputKind::Superseded) {
         driver.abandon().await;
         return Err(AgentError::Input(why));
@@ -107,17 +116,27 @@ async fn taken_up(
         }
         None => History::default(),
     };
-    let working = crate::turn::working(parts, &head.run, head.conversation.as_ref(), true).await?;
-    let journal = Journal::taken_up(parts.store.clone(), lease, &run, head.events);
-    let left = run.opening().is_some() && run.wants().iter().any(|want| !matches!(want.effect, Effect::Hold(_)));
+    let mut journal = Journal::taken_up(parts.store.clone(), lease, &run, head.events);
+    if parts.documents.is_some() {
+        journal.has_document(0);
+    }
     let (cancel, listener) = (resume.cancel.clone(), resume.listener.clone());
-    let driver = Driver::new(parts.clone(), run, journal, history, cancel, listener, true);
-    let mut driver = driver.with_document(working);
+    Ok(Driver::new(parts.clone(), run, journal, history, cancel, listener, true))
+}
+
+/// Whoever worked on it is gone, where it was left: what had begun and is not answered has an unknown outcome.
+fn recovered(mut driver: Driver) -> Driver {
+    let run = driver.run();
+    if run.opening().is_none() {
+        // Its process died between taking the conversation and the first event: there is nothing to go on with.
+        let _ = driver.feed(InputKind::Superseded);
+        return driver;
+    }
+    let left = run.wants().iter().any(|want| !matches!(want.effect, Effect::Hold(_)));
     if left {
-        // Whoever worked on it is gone: what had begun and is not answered has an unknown outcome.
         let _ = driver.feed(InputKind::Recovered);
     }
-    Ok(driver)
+    driver
 }
 
 fn go_on(parts: &Arc<Parts>, driver: &mut Driver, resume: &Resume) -> Result<(), FeedError> {

@@ -109,7 +109,7 @@ async fn take(parts: &std::sync::Arc<Parts>, state: State) -> Result<RunId, Agen
         at: state.started_at,
     };
     let mut journal = Journal::new(parts.store.clone(), new, false);
-    match journal.open().await {
+    match journal.open(&[]).await {
         Ok(()) => {}
         Err(StoreError::RunExists { .. }) => return Ok(id),
         Err(why) => return Err(why.into()),

@@ -5,7 +5,8 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use gesta_run::{
-    ConversationId, FeedError, HoldKind, Input, InputKind, OnMessageWhileParked, Opening, Run, RunId, RunResult, Status,
+    ConversationId, Event, FeedError, HoldKind, Input, InputKind, OnMessageWhileParked, Opening, Run, RunId, RunResult,
+    Status,
 };
 use gesta_store::{Busy, NewRun, StoreError};
 
@@ -44,15 +45,10 @@ pub(crate) async fn run(parts: &Arc<Parts>, ask: Ask) -> Result<RunResult, Agent
         config: parts.plan.hash().to_owned(),
         at,
     };
-    let mut journal = open(parts, new, &ask).await?;
-    let working = match working(parts, &id, ask.conversation.as_ref(), false).await {
-        Ok(working) => working,
-        Err(why) => {
-            journal.abandon().await;
-            return Err(why);
-        }
-    };
-    journal.gather(events.clone());
+    // A document that cannot be read leaves no trace either: nothing of the run is stored then.
+    working(parts, &id, ask.conversation.as_ref(), false).await?;
+    let journal = open(parts, new, &events, &ask).await?;
+    let working = working(parts, &id, ask.conversation.as_ref(), false).await?;
     let history = match &ask.conversation {
         Some(conversation) => {
             History::new(parts.store.history(conversation, parts.history.turns_max).await?, parts.history)
@@ -81,14 +77,14 @@ pub(crate) async fn working(
     }
 }
 
-async fn open(parts: &Arc<Parts>, new: NewRun, ask: &Ask) -> Result<Journal, AgentError> {
+async fn open(parts: &Arc<Parts>, new: NewRun, first: &[Event], ask: &Ask) -> Result<Journal, AgentError> {
     store_snapshot(parts).await?;
     let lazy = !parts.stored && new.conversation.is_none();
     let mut left = 0;
     let mut executing = Executing::default();
     loop {
         let mut journal = Journal::new(parts.store.clone(), new.clone(), lazy);
-        match journal.open().await {
+        match journal.open(first).await {
             Ok(()) => return Ok(journal),
             Err(StoreError::ConversationBusy { run, busy: Busy::Open, .. })
                 if !ask.cancel.is_cancelled() && (executing.in_parked(parts, &run).await? || ask.queue) =>

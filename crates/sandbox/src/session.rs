@@ -215,7 +215,11 @@ impl Session {
     /// Makes what a call changed part of the record, within the limits that a worker is not trusted to keep.
     fn take_up(&mut self, called: &Called, leased: Leased, resident_bytes: u64) -> Result<(), Stopped> {
         let limits = &self.document.terms.limits;
-        let tools = self.document.record.added.len() + called.added.len();
+        let mut record = Arc::clone(&self.document.record);
+        if called.data.is_some() || !called.added.is_empty() {
+            Arc::make_mut(&mut record).keep(called);
+        }
+        let tools = record.added.iter().filter(|tool| tool.set_aside.is_none()).count();
         let long = called.added.iter().any(|tool| tool.source.len() > limits.source_bytes_max);
         let large = called.data.as_ref().is_some_and(|data| data.len() > limits.data_bytes_max);
         if large || long || (tools > limits.added_tools_max && !called.added.is_empty()) {
@@ -223,12 +227,7 @@ impl Session {
         }
         if called.data.is_some() || !called.added.is_empty() {
             self.specs = None;
-            let record = Arc::make_mut(&mut self.document.record);
-            record.added.extend(called.added.iter().cloned());
-            if let Some(data) = &called.data {
-                record.data = Some(data.clone());
-                record.data_base = None;
-            }
+            self.document.record = record;
         }
         leased.keep(self.document.clone(), resident_bytes);
         Ok(())

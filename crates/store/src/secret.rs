@@ -129,6 +129,11 @@ fn mac(key: &[u8], purpose: &str, bytes: &[u8]) -> Hmac<Sha256> {
 fn key_file(folder: &Path) -> Result<Zeroizing<String>, StoreError> {
     let path = folder.join(FILE);
     let failed = |cause: &io::Error| of_io(&path, cause);
+    // Reading a pipe would wait for ever.
+    if fs::metadata(&path).is_ok_and(|found| !found.is_file()) {
+        let reason = "it is no regular file; move it away, or set GESTA_SECRET".to_owned();
+        return Err(StoreError::Io { path, reason });
+    }
     match fs::read_to_string(&path) {
         Ok(key) => return Ok(Zeroizing::new(key)),
         Err(cause) if cause.kind() == io::ErrorKind::NotFound => {}

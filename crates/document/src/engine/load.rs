@@ -38,7 +38,7 @@ pub(crate) fn load(record: &Record, terms: &Terms, shared: &Shared) -> Result<Lo
     give_way(&mut graph, terms);
     grants::install_missing(&mut graph, shared, &record.base);
 
-    let names = names(&graph, terms);
+    let names = names(&graph, terms, &record.added);
     let own_add_tool = tools::all(&graph).iter().any(|tool| tool.name == tools::ADD_TOOL);
     let may_add = match terms.added_tools {
         AddedTools::AsBase => own_add_tool,
@@ -96,10 +96,12 @@ fn give_way(graph: &mut Graph, terms: &Terms) {
 }
 
 /// Names that are taken before anything is added.
-fn names(graph: &Graph, terms: &Terms) -> Names {
+fn names(graph: &Graph, terms: &Terms, added: &[AddedTool]) -> Names {
     let mut names = Names::default();
     names.taken.extend(RESERVED.iter().map(|name| (*name).to_owned()));
     names.taken.extend(terms.names_taken.iter().cloned());
+    let switched_off = added.iter().filter(|tool| tool.set_aside.as_deref() == Some(crate::SWITCHED_OFF));
+    names.taken.extend(switched_off.map(|tool| tool.name.clone()));
     names.taken.extend(tools::all(graph).into_iter().map(|tool| tool.name));
     if let Some(home) = tools::home(graph).and_then(|home| home.node(graph)) {
         names.taken.extend(home.data.keys().cloned());

@@ -162,10 +162,7 @@ impl Engine {
 
     /// Writes tools that were added into the record; one of the same name is replaced.
     fn keep_added(&mut self, added: &[AddedTool]) {
-        for tool in added {
-            self.record.added.retain(|known| known.name != tool.name || known.set_aside.is_some());
-            self.record.added.push(tool.clone());
-        }
+        self.record.keep_tools(added);
         if !added.is_empty() {
             self.recount();
         }

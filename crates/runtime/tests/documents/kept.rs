@@ -1,7 +1,9 @@
 //! The document is kept with the turn: adopted when it completed, taken back on any other end.
 
+use gesta_document::{Image, SWITCHED_OFF};
 use gesta_run::{CallStatus, Decision, HoldAnswer, HoldReply, Outcome, Status};
 use gesta_runtime::{AgentError, CallAsked, Resume};
+use gesta_store::Secrets;
 use libtest_mimic::Trial;
 use serde_json::json;
 
@@ -17,6 +19,8 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("conversations_have_documents_of_their_own", apart),
         trial("a_changed_base_sets_aside_what_it_took_the_name_of", changed_base),
         trial("a_damaged_document_is_an_error_that_says_what_to_do", damaged),
+        trial("a_working_copy_that_cannot_be_read_keeps_no_conversation_busy", unreadable_copy),
+        trial("a_tool_that_a_person_switched_off_is_not_written_anew", switched_off),
         trial("a_store_needs_a_key_to_sign_with", unsigned),
     ]
 }
@@ -139,13 +143,67 @@ async fn damaged() {
     let why = agent.run(in_conversation("Hello", "k")).await.unwrap_err();
     assert!(matches!(why, AgentError::Document(_)), "{why}");
     assert!(why.to_string().contains("damaged"), "{why}");
-    // The conversation is free, and another is not concerned.
-    assert!(agent.run(in_conversation("Hello", "k")).await.is_err_and(|why| matches!(why, AgentError::Document(_))));
+    // Nothing was begun, so that the document can be put right; another conversation is not concerned.
+    assert!(store.runs(&Default::default()).await.unwrap().is_empty());
     assert!(agent.run(in_conversation("Hello", "other")).await.is_ok());
+    let whole = store.document(&"other".into()).await.unwrap();
+    assert!(whole.is_none(), "a turn that changed nothing keeps nothing");
+    let good = self::agent(dir.path(), &format!("{}model: Added.\n", adds("c1", desk::TOTAL))).build().unwrap();
+    good.run(in_conversation("Add it", "good")).await.unwrap();
+    let image = store.document(&"good".into()).await.unwrap().unwrap().image;
+    store.put_document(&"k".into(), 1, image).await.unwrap();
+    assert_eq!(agent.run(in_conversation("Hello", "k")).await.unwrap().outcome, Some(Outcome::Completed));
+}
+
+async fn unreadable_copy() {
+    let dir = tempfile::tempdir().unwrap();
+    let script = format!(
+        "{}model: calls c2 refund {{\"order\":\"o_1\",\"amount\":40}}\nmodel: Done.\n",
+        adds("c1", desk::TOTAL)
+    );
+    let decide =
+        |call: CallAsked| async move { if call.name == "refund" { Decision::defer() } else { Decision::run() } };
+    let first = agent(dir.path(), &script).on_tool_call(decide).build().unwrap();
+    let parked = first.run(in_conversation("Refund it", "k")).await.unwrap();
+    let id = parked.report.run_id;
+
+    // Another key: the run cannot go on, at once and as often as it is tried, and a new message closes it all the same.
+    let other = Secrets::from_list("another key that is long enough for a test of it").unwrap();
+    let till = Till::default();
+    let second = builder("model: Hello.\n", &till).store(desk::store(dir.path())).secrets(other).on_tool_call(decide);
+    let second = second.build().unwrap();
+    for _ in 0..2 {
+        let why = second.resume(&id, Resume::default()).await.unwrap_err();
+        assert!(matches!(why, AgentError::Document(_)), "{why}");
+    }
+    let next = second.run(in_conversation("Hello", "k")).await.unwrap();
+    assert_eq!(next.outcome, Some(Outcome::Completed), "{:?}", next.error);
+    let store = desk::store(dir.path());
+    assert!(store.working(&id).await.unwrap().is_none());
 }
 
 async fn unsigned() {
     let dir = tempfile::tempdir().unwrap();
     let built = builder("model: Hello.\n", &Till::default()).store(desk::store(dir.path())).build();
     assert!(built.unwrap_err().to_string().contains("signed"));
+}
+
+async fn switched_off() {
+    let dir = tempfile::tempdir().unwrap();
+    let script = format!("{}model: Added.\n", adds("c1", desk::TOTAL));
+    let agent = agent(dir.path(), &script).build().unwrap();
+    agent.run(in_conversation("Add it", "k")).await.unwrap();
+
+    let (store, secrets) = (desk::store(dir.path()), desk::secrets());
+    let keys: Vec<&[u8]> = secrets.keys().collect();
+    let stored = store.document(&"k".into()).await.unwrap().unwrap();
+    let mut image = Image::decode(&stored.image, &keys).unwrap();
+    image.added[0].set_aside = Some(SWITCHED_OFF.to_owned());
+    store.put_document(&"k".into(), stored.version, image.encode(&keys).unwrap()).await.unwrap();
+
+    let again = agent.run(in_conversation("Add it again", "k")).await.unwrap();
+    let told = call(&again, "c1").result.to_string();
+    assert!(told.contains("is taken"), "{told}");
+    let stored = store.document(&"k".into()).await.unwrap().unwrap();
+    assert_eq!(Image::decode(&stored.image, &keys).unwrap().added.len(), 1);
 }

@@ -20,6 +20,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("a_source_that_is_refused_comes_back_as_a_message_and_changes_nothing", refused_source),
         trial("a_documents_refusal_is_seen_by_the_contract", refusal),
         trial("a_tool_that_never_ends_costs_one_call_and_says_which_limit", endless),
+        trial("a_tool_that_is_written_again_replaces_itself_however_often", replaced),
         trial("a_tool_of_the_host_and_one_of_the_document_of_one_name_end_the_run_and_say_so", name_taken),
         trial("a_document_that_describes_tools_no_model_could_call_ends_the_run_and_says_so", no_name),
         trial("calls_into_one_document_run_in_the_models_order", in_order),
@@ -75,6 +76,19 @@ async fn endless() {
     assert!(told.contains("300 ms") && told.contains("App.refund"), "{told}");
     assert_eq!(till.times(), 1);
     assert_eq!(call(&result, "c2").status, CallStatus::Completed, "the next call goes on in a fresh worker");
+}
+
+async fn replaced() {
+    let script: String = (0..40)
+        .map(|n| adds(&format!("c{n}"), &format!("#[tool('Says which it is')]\nfn which() -> int {{ {n} }}")))
+        .chain(["model: calls last which {}\n".to_owned(), "model: Done.\n".to_owned()])
+        .collect();
+    let limits = gesta_run::Limits { trips_max: 50, ..gesta_run::Limits::default() };
+    let agent = builder(&script, &Till::default()).limits(limits).build().unwrap();
+    let result = agent.run("Write it again and again").await.unwrap();
+    let failed: Vec<_> = result.tool_calls.iter().filter(|call| call.status != CallStatus::Completed).collect();
+    assert!(failed.is_empty(), "{failed:?}");
+    assert_eq!(call(&result, "last").result, json!(39));
 }
 
 async fn name_taken() {

@@ -43,7 +43,7 @@ impl Import {
                 return Err(Failure::usage(what, "name what `gesta document export` wrote"));
             }
             let bytes = std::fs::read(&self.file).map_err(|why| Failure::file(&self.file, &why))?;
-            let kept = self.whose.read(globals).await?;
+            let kept = self.whose.read_to_replace(globals).await?;
             let record = self.record(&kept, bytes)?;
             // Whatever the bytes are, only a worker opens them; what is kept is what that worker saves.
             let mut session = kept.session(&record);

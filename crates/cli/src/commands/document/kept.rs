@@ -44,6 +44,19 @@ impl Whose {
     /// # Errors
     /// The folder has none, or what is stored cannot be read.
     pub(super) async fn read(&self, globals: &Globals) -> Result<Kept, Failure> {
+        self.read_or(globals, |why| Err(image(&why))).await
+    }
+
+    /// As [`Whose::read`], to put another in its place: what cannot be read counts as the base alone.
+    pub(super) async fn read_to_replace(&self, globals: &Globals) -> Result<Kept, Failure> {
+        self.read_or(globals, |_| Ok(Image::default())).await
+    }
+
+    async fn read_or(
+        &self,
+        globals: &Globals,
+        unreadable: impl Fn(ImageError) -> Result<Image, Failure>,
+    ) -> Result<Kept, Failure> {
         let folder = agent_folder(&self.folder, &Environment::default().with_placeholders())?;
         let (document, terms) = self.document(&folder)?;
         let conversation = match &self.conversation {
@@ -56,7 +69,7 @@ impl Whose {
         let version = stored.as_ref().map_or(0, |stored| stored.version);
         let base = document.base.clone();
         let record = match stored {
-            Some(stored) => Image::decode(&stored.image, &keys(&secrets)).map_err(|why| image(&why))?.record(&base),
+            Some(stored) => Image::decode(&stored.image, &keys(&secrets)).or_else(unreadable)?.record(&base),
             None => Record { base, ..Record::default() },
         };
         let pool = Pool::new(PoolSettings { warm: 0, ..document.pool() });

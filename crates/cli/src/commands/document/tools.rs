@@ -1,7 +1,7 @@
 //! `gesta document tools`: the tools of a conversation's document, who wrote each, and switching one off.
 
 use clap::Args;
-use gesta_document::{AddedTool, Author};
+use gesta_document::{AddedTool, Author, SWITCHED_OFF};
 use gesta_run::ToolSpec;
 use serde_json::json;
 
@@ -11,9 +11,6 @@ use crate::commands::show::moment;
 use crate::commands::{Globals, wait_for};
 use crate::exit::{Ended, Exit, Failure};
 use crate::terminal::{Look, Screen};
-
-/// Why a tool is not offered that a person has switched off.
-const DISABLED: &str = "switched off by a person";
 
 /// List the tools of a conversation's document, or switch one off
 #[derive(Debug, Args)]
@@ -79,7 +76,7 @@ impl Tools {
             kept.record.added.remove(at);
             "was removed"
         } else if self.disable.is_some() {
-            kept.record.added[at].set_aside = Some(DISABLED.to_owned());
+            kept.record.added[at].set_aside = Some(SWITCHED_OFF.to_owned());
             "is offered no more"
         } else {
             kept.record.added[at].set_aside = None;
