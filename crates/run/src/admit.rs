@@ -290,10 +290,6 @@ fn supersede(run: &Run) -> Admitted {
     if state.stop.is_some() {
         return Ok(Vec::new());
     }
-    if state.opening.is_none() {
-        let message = "it was left before anything was said".to_owned();
-        return Ok(vec![EventKind::Ended { outcome: Outcome::Cancelled, message, data: None }]);
-    }
     if !state.parked() {
         return Err(out("the run is still going on"));
     }

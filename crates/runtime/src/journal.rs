@@ -114,7 +114,10 @@ impl Journal {
 
     async fn write(&mut self, run: &Run, release: bool) -> Result<(), StoreError> {
         if let Place::New(new) = &self.place {
-            let lease = self.store.open(NewRun::clone(new), &[]).await?;
+            let first = self.pending.split_first().map_or(&[][..], |(first, _)| std::slice::from_ref(first));
+            let lease = self.store.open(NewRun::clone(new), first).await?;
+            self.stored = first.len() as u64;
+            self.pending.drain(..first.len());
             self.place = Place::Leased(lease);
         }
         let Place::Leased(lease) = &self.place else { return Ok(()) };

@@ -126,13 +126,7 @@ async fn taken_up(
 
 /// Whoever worked on it is gone, where it was left: what had begun and is not answered has an unknown outcome.
 fn recovered(mut driver: Driver) -> Driver {
-    let run = driver.run();
-    if run.opening().is_none() {
-        // Its process died between taking the conversation and the first event: there is nothing to go on with.
-        let _ = driver.feed(InputKind::Superseded);
-        return driver;
-    }
-    let left = run.wants().iter().any(|want| !matches!(want.effect, Effect::Hold(_)));
+    let left = driver.run().wants().iter().any(|want| !matches!(want.effect, Effect::Hold(_)));
     if left {
         let _ = driver.feed(InputKind::Recovered);
     }

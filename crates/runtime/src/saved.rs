@@ -109,12 +109,22 @@ async fn take(parts: &std::sync::Arc<Parts>, state: State) -> Result<RunId, Agen
         at: state.started_at,
     };
     let mut journal = Journal::new(parts.store.clone(), new, false);
-    match journal.open(&[]).await {
+    let (first, mut rest) = state.events.split_at(state.events.len().min(1));
+    match journal.open(first).await {
         Ok(()) => {}
-        Err(StoreError::RunExists { .. }) => return Ok(id),
+        Err(StoreError::RunExists { .. }) => {
+            // It is here already, or whoever took it died on the way.
+            let stored = parts.store.load(&id).await?;
+            if stored.events.len() >= state.events.len() || !state.events.starts_with(&stored.events) {
+                return Ok(id);
+            }
+            let lease = parts.store.claim(&id).await?;
+            journal = Journal::taken_up(parts.store.clone(), lease, &run, stored.head.events);
+            rest = &state.events[stored.events.len()..];
+        }
         Err(why) => return Err(why.into()),
     }
-    journal.gather(state.events);
+    journal.gather(rest.to_vec());
     if let Some(working) = state.working {
         journal.keep(STANDARD.decode(working).map_err(|why| StateError::Unreadable(why.to_string()))?);
     }

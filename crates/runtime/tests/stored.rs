@@ -13,7 +13,7 @@ use gesta_run::{
 };
 use gesta_runtime::{Agent, AgentError, AnswerFuture, Ask, Resume, Scope, Tool};
 use gesta_scene::Script;
-use gesta_store::{HoldFilter, NewRun, Sqlite, Store, StoreOptions};
+use gesta_store::{HoldFilter, Sqlite, Store, StoreOptions};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
@@ -293,27 +293,4 @@ fn every_call_has_its_result(messages: &[Message]) {
         };
         assert_eq!(calls, results);
     }
-}
-
-#[tokio::test]
-async fn a_run_that_was_left_before_its_first_event_keeps_no_conversation_busy() {
-    let dir = tempfile::tempdir().unwrap();
-    let gate = Gate::default();
-    let agent = agent(dir.path(), &gate, ToolEffect::Once, false);
-    let config = agent.plan().hash().to_owned();
-    agent.run("So that its configuration is known").await.unwrap();
-    let new = NewRun {
-        run: "left".into(),
-        agent: "mover".to_owned(),
-        conversation: Some("k".into()),
-        contact: None,
-        config,
-        at: gesta_run::Timestamp(0),
-    };
-    let lease = agent.store().open(new, &[]).await.unwrap();
-    agent.store().release(&lease).await.unwrap();
-
-    let result = agent.run(Ask { conversation: Some("k".into()), ..ask("next") }).await.unwrap();
-    assert_eq!(result.outcome, Some(Outcome::Completed), "{:?}", result.error);
-    assert_eq!(agent.look(&"left".into()).await.unwrap().outcome, Some(Outcome::Cancelled));
 }

@@ -20,8 +20,8 @@ pub type Pending<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + S
 ///
 /// A future that is dropped before it is ready may still take effect: read again by the run's id.
 pub trait RunLog: Send + Sync {
-    /// Opens a run, takes its conversation and stores its first events (none, where `first` is empty), all in one
-    /// transaction. The lease is the caller's.
+    /// Opens a run, takes its conversation and stores its first events, all in one transaction. The lease is the
+    /// caller's. A run that is left behind without an event cannot be taken up: nothing is known of it.
     ///
     /// # Errors
     /// [`StoreError::ConversationBusy`] when another run has the conversation; it says which and whether it is being

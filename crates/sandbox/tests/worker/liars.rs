@@ -84,13 +84,13 @@ async fn lies() {
         pool.start().await.unwrap();
         // What a lie costs to read counts as its time; only of silence is it the end.
         let mut terms = terms();
-        terms.limits.call_time_max_ms = if kind == "silent" { 100 } else { 4_000 };
+        terms.limits.call_time_max_ms = if kind == "silent" { 100 } else { 20_000 };
         let mut session = pool.session(kind, Record { base: TOY.to_owned(), ..Record::default() }, terms);
         let record = session.record().clone();
         let began = Instant::now();
         let why = call_with(&mut session, "echo", json!({}), &Shop::default()).await.unwrap_err();
-        // Nothing hangs; how exact the clock is, others test with less to read.
-        assert!(began.elapsed() < Duration::from_secs(5), "{kind} took {:?}", began.elapsed());
+        // Nothing hangs for good, however busy the machine; how exact the clock is, others test with less to read.
+        assert!(began.elapsed() < Duration::from_secs(60), "{kind} took {:?}", began.elapsed());
         assert!(why.to_string().contains(says), "{kind}: {why}");
         assert_eq!(matches!(why.cause, Cause::Crash { .. }), kind != "silent", "{kind}: {why}");
         assert!(why.grants.is_empty(), "{kind}");
