@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::arguments::Arguments;
 use crate::admit::{self, FeedError};
 use crate::event::Event;
 use crate::grant::{GrantCall, GrantStage};
@@ -79,8 +80,9 @@ impl Run {
     }
 
     fn push(&mut self, at: Timestamp, what: crate::event::EventKind) {
-        let event = admit::event(at, what);
+        let mut event = admit::event(at, what);
         fold::fold(&self.plan, &mut self.state, &event);
+        event.what.forget();
         self.fresh.push(event);
     }
 
@@ -209,7 +211,7 @@ impl Run {
                 id: call.id.clone(),
                 kind: HoldKind::Call,
                 name: call.name.clone(),
-                arguments: call.model_arguments.clone(),
+                arguments: Object::clone(&call.model_arguments),
                 reason: call.hold_reason.clone(),
                 trip: call.trip,
                 index: call.index,
@@ -225,7 +227,7 @@ impl Run {
             id: action.call.clone(),
             kind: HoldKind::Action,
             name: action.tool.clone(),
-            arguments: action.arguments.clone(),
+            arguments: Object::clone(&action.arguments),
             reason: None,
             trip: action.trip,
             index: action.index,
@@ -304,7 +306,7 @@ impl Run {
 
     /// The arguments a call is to run with, looked at once more just before its body: what was approved is what runs.
     /// Nothing where the call is not to run, or where they differ from what was approved.
-    pub fn arguments_to_run(&self, id: &CallId) -> Option<&Object> {
+    pub fn arguments_to_run(&self, id: &CallId) -> Option<&Arguments> {
         let call = self.call(id).filter(|call| call.stage == Stage::Executing)?;
         let approved = call.approved.as_ref();
         let same = approved.is_none_or(|it| *it == json::fingerprint(&call.name, &call.arguments));
@@ -312,14 +314,14 @@ impl Run {
     }
 
     /// A staged action's tool and arguments.
-    pub fn action(&self, id: &CallId) -> Option<(&str, &Object)> {
+    pub fn action(&self, id: &CallId) -> Option<(&str, &Arguments)> {
         let action = self.state.actions.iter().find(|action| action.call == *id)?;
         Some((&action.tool, &action.arguments))
     }
 
     /// Every staged action with how far it has come, in the model's order.
     pub fn actions(&self) -> impl Iterator<Item = (&CallId, &str, &Object, &ActionStage)> {
-        self.state.actions.iter().map(|it| (&it.call, it.tool.as_str(), &it.arguments, &it.stage))
+        self.state.actions.iter().map(|it| (&it.call, it.tool.as_str(), &*it.arguments, &it.stage))
     }
 
     /// The text of the last answer: the reply, once the run has ended.

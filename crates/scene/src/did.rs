@@ -156,7 +156,7 @@ fn named(run: &Run, call: &CallId) -> String {
     let head = write_word(call.as_str());
     let found = run.call(call).map(|it| (it.name.as_str(), &it.arguments)).or_else(|| run.action(call));
     found.map_or(head.clone(), |(tool, arguments)| {
-        format!("{head} {} {}", write_word(tool), canonical(&Value::Object(arguments.clone())))
+        format!("{head} {} {}", write_word(tool), canonical(&Value::Object(arguments.clone().into_object())))
     })
 }
 
