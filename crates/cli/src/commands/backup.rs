@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use gesta_store::Copied;
+use gesta_store::{Copied, FILE_NAME};
 
 use super::Globals;
 use crate::exit::{Ended, Exit, Failure};
@@ -47,6 +47,7 @@ pub(crate) struct Restore {
 impl Backup {
     pub(crate) fn run(self, globals: &Globals) -> Ended {
         let data = data_of(globals)?;
+        holds_store(&data, "nothing was kept there yet; name another data folder with --data")?;
         let copied = gesta_store::backup(&data, &self.to)?;
         told(&copied, &data, &self.to);
         Screen::stdout().line(Look::Faint, &format!("look into it: gesta runs --data {}", quoted(&self.to)));
@@ -57,6 +58,7 @@ impl Backup {
 impl Restore {
     pub(crate) fn run(self, globals: &Globals) -> Ended {
         let data = data_of(globals)?;
+        holds_store(&self.from, "name a folder that `gesta backup` made")?;
         let (copied, aside) = gesta_store::restore(&self.from, &data, self.replace).map_err(|why| {
             let exists = matches!(why, gesta_store::StoreError::Exists { .. });
             let mut failure = Failure::from(why);
@@ -73,6 +75,13 @@ impl Restore {
         }
         Ok(Exit::Done)
     }
+}
+
+fn holds_store(folder: &Path, help: &str) -> Result<(), Failure> {
+    if folder.join(FILE_NAME).exists() {
+        return Ok(());
+    }
+    Err(Failure::usage(format!("{} holds no store", folder.display()), help))
 }
 
 fn data_of(globals: &Globals) -> Result<PathBuf, Failure> {

@@ -27,8 +27,8 @@ fn a_parked_run_is_approved_from_a_copy_that_was_put_back() {
 #[test]
 fn what_cannot_be_copied_is_named() {
     let home = Home::new();
-    home.gesta(&["backup", "copy"]).ended(5).has(&["gesta.db"]);
-    home.gesta(&["restore", "nowhere"]).ended(5).has(&["nowhere"]);
+    home.gesta(&["backup", "copy"]).ended(2).has(&["gesta holds no store", "help: nothing was kept there yet"]);
+    home.gesta(&["restore", "nowhere"]).ended(2).has(&["nowhere holds no store"]);
     fs::write(home.path("file"), "hello").unwrap();
     home.gesta(&["run", &example("coach"), "Hello"]).ended(0);
     home.gesta(&["backup", home.path("file").to_str().unwrap()]).ended(5).has(&["file", "folder"]);
