@@ -44,9 +44,10 @@ impl<'a> Request<'a> {
     /// About how many bytes its body will have, rather more than fewer: a body that grows is copied and keeps room that
     /// it does not need, for as long as its answer takes.
     pub(crate) fn bytes_about(&self) -> usize {
-        let tools = self.tools.iter().map(|tool| {
-            96 + tool.spec.name.len() + tool.spec.description.len() + tool.parameters_json().len()
-        });
+        let tools = self
+            .tools
+            .iter()
+            .map(|tool| 96 + tool.spec.name.len() + tool.spec.description.len() + tool.parameters_json().len());
         let messages = self.all().map(|message| match message {
             Message::User { parts, .. } => 64 + parts.iter().map(part_bytes).sum::<usize>(),
             Message::Notice { text } => 64 + text.len(),

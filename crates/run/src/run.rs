@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::arguments::Arguments;
 use crate::admit::{self, FeedError};
+use crate::arguments::Arguments;
 use crate::event::Event;
 use crate::grant::{GrantCall, GrantStage};
 use crate::hold::{Binding, Hold, HoldKind, HoldState};

@@ -364,7 +364,12 @@ impl CallState {
         let Stage::Ended(end) = self.stage else { return None };
         let by_model = end.status.never_began() || self.arguments_by == ArgumentsBy::Model;
         // The other goes first: what nobody else has is moved.
-        let arguments = if by_model { drop(self.arguments); self.model_arguments } else { self.arguments };
+        let arguments = if by_model {
+            drop(self.arguments);
+            self.model_arguments
+        } else {
+            self.arguments
+        };
         Some(CallRecord {
             id: self.id,
             name: self.name,

@@ -8,8 +8,8 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use gesta_run::{
-    Answer, Arguments, Attempt, CallId, CallState, Delta, Effect, Fault, FaultKind, HookError, Message, Met, Phase, Ruling, Run,
-    ToolEffect, Usage, Want, WantId,
+    Answer, Arguments, Attempt, CallId, CallState, Delta, Effect, Fault, FaultKind, HookError, Message, Met, Phase,
+    Ruling, Run, ToolEffect, Usage, Want, WantId,
 };
 use serde_json::Value;
 use tokio::runtime::{Handle, RuntimeFlavor};

@@ -6,7 +6,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use gesta_run::json::Object;
-use gesta_run::{Accepts, Answer, Arguments, CallId, ContactId, ConversationId, PatternSpec, RunId, ToolEffect, ToolSpec};
+use gesta_run::{
+    Accepts, Answer, Arguments, CallId, ContactId, ConversationId, PatternSpec, RunId, ToolEffect, ToolSpec,
+};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;

@@ -82,7 +82,8 @@ impl Plain {
             }
             "properties" => {
                 let named = value.as_object()?.iter();
-                self.properties = named.map(|(name, it)| Some((name.clone(), Self::read(it)?))).collect::<Option<_>>()?;
+                self.properties =
+                    named.map(|(name, it)| Some((name.clone(), Self::read(it)?))).collect::<Option<_>>()?;
             }
             "additionalProperties" => self.additional = Some(Box::new(Self::read(value)?)),
             "items" => self.items = Some(Box::new(Self::read(value)?)),
@@ -106,7 +107,9 @@ impl Plain {
             && self.all_of.iter().all(|it| it.accepts(value))
             && match value {
                 Value::Null | Value::Bool(_) => true,
-                Value::Number(number) => self.numbers.is_open() || whole(number).is_some_and(|it| self.numbers.has(&it)),
+                Value::Number(number) => {
+                    self.numbers.is_open() || whole(number).is_some_and(|it| self.numbers.has(&it))
+                }
                 Value::String(text) => self.characters.is_open() || self.characters.has(&(text.chars().count() as u64)),
                 Value::Array(list) => {
                     self.entries.has(&(list.len() as u64))
@@ -188,7 +191,9 @@ fn list(value: &Value) -> Option<Vec<Plain>> {
 fn whole(number: &Number) -> Option<i64> {
     const EXACT_MAX: f64 = 9e15;
     #[allow(clippy::cast_possible_truncation)]
-    number.as_i64().or_else(|| number.as_f64().filter(|it| it.fract() == 0.0 && it.abs() < EXACT_MAX).map(|it| it as i64))
+    number
+        .as_i64()
+        .or_else(|| number.as_f64().filter(|it| it.fract() == 0.0 && it.abs() < EXACT_MAX).map(|it| it as i64))
 }
 
 #[cfg(test)]
@@ -222,9 +227,28 @@ mod tests {
     }
 
     const WORDS: [&str; 22] = [
-        "type", "enum", "const", "required", "properties", "additionalProperties", "items", "anyOf", "allOf", "oneOf",
-        "not", "minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems", "uniqueItems", "format",
-        "description", "default", "pattern",
+        "type",
+        "enum",
+        "const",
+        "required",
+        "properties",
+        "additionalProperties",
+        "items",
+        "anyOf",
+        "allOf",
+        "oneOf",
+        "not",
+        "minimum",
+        "maximum",
+        "minLength",
+        "maxLength",
+        "minItems",
+        "maxItems",
+        "uniqueItems",
+        "format",
+        "description",
+        "default",
+        "pattern",
     ];
 
     /// What stands beside a word; now and then something that may not.
@@ -243,7 +267,9 @@ mod tests {
             }
             "additionalProperties" | "items" | "not" => schema(dice, depth),
             "anyOf" | "allOf" | "oneOf" => (0..dice.usize(1..3)).map(|_| schema(dice, depth)).collect(),
-            "minimum" | "maximum" => pick(dice, &[json!(0), json!(1.0), json!(-3), json!(0.5), json!(u64::MAX)]).clone(),
+            "minimum" | "maximum" => {
+                pick(dice, &[json!(0), json!(1.0), json!(-3), json!(0.5), json!(u64::MAX)]).clone()
+            }
             "minLength" | "maxLength" | "minItems" | "maxItems" => dice.u32(..4).into(),
             "uniqueItems" => dice.bool().into(),
             "description" | "format" | "pattern" => "date".into(),
