@@ -5,7 +5,6 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::admit::{self, FeedError};
-use crate::arguments::Arguments;
 use crate::event::Event;
 use crate::grant::{GrantCall, GrantStage};
 use crate::hold::{Binding, Hold, HoldKind, HoldState};
@@ -306,15 +305,15 @@ impl Run {
 
     /// The arguments a call is to run with, looked at once more just before its body: what was approved is what runs.
     /// Nothing where the call is not to run, or where they differ from what was approved.
-    pub fn arguments_to_run(&self, id: &CallId) -> Option<&Arguments> {
+    pub fn arguments_to_run(&self, id: &CallId) -> Option<&Object> {
         let call = self.call(id).filter(|call| call.stage == Stage::Executing)?;
         let approved = call.approved.as_ref();
         let same = approved.is_none_or(|it| *it == json::fingerprint(&call.name, &call.arguments));
-        same.then_some(&call.arguments)
+        same.then_some(&*call.arguments)
     }
 
     /// A staged action's tool and arguments.
-    pub fn action(&self, id: &CallId) -> Option<(&str, &Arguments)> {
+    pub fn action(&self, id: &CallId) -> Option<(&str, &Object)> {
         let action = self.state.actions.iter().find(|action| action.call == *id)?;
         Some((&action.tool, &action.arguments))
     }

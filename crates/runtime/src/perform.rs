@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use gesta_run::json::Object;
 use gesta_run::{
     Answer, Arguments, Attempt, CallId, CallState, Delta, Effect, Fault, FaultKind, HookError, Message, Met, Phase,
     Ruling, Run, ToolEffect, Usage, Want, WantId,
@@ -183,10 +184,11 @@ impl Stage<'_> {
 
     fn run_tool(&self, id: WantId, call: &CallId, cx: &mut Context<'_>) -> Begun {
         let Some(state) = self.run.call(call) else { return ready(id, Met::Answered(Answer::Unknown)) };
-        let Some(arguments) = self.run.arguments_to_run(call).cloned() else {
+        if self.run.arguments_to_run(call).is_none() {
             let text = "the arguments are not those that were approved; the call was not run";
             return ready(id, Met::Answered(Answer::Error(text.to_owned())));
-        };
+        }
+        let arguments = state.arguments.clone();
         if let (true, Some(working)) = (state.tool.as_ref().is_some_and(|it| it.spec.document), self.working) {
             let span = crate::trace::tool_span(&state.name, call);
             let running = working.call(state, arguments.into_object(), self.parts.clock.now()).instrument(span);
@@ -218,7 +220,7 @@ impl Stage<'_> {
             return ready(id, failed("config_removed"));
         };
         let span = crate::trace::tool_span(tool, call);
-        let (arguments, scope) = (arguments.clone(), self.scope(call));
+        let (arguments, scope) = (Object::clone(arguments).into(), self.scope(call));
         let met = |answer| {
             let failed = |error: String| Attempt::Failed { error };
             Met::Performed(match answered(answer) {

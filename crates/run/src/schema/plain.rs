@@ -71,7 +71,7 @@ impl Plain {
 
     fn word(&mut self, word: &str, value: &Value) -> Option<()> {
         match word {
-            "title" | "description" | "format" => drop(value.as_str()?),
+            "title" | "description" | "format" if value.is_string() => {}
             "default" => {}
             "type" => self.types = Some(types(value)?),
             "const" if self.options.is_none() => self.options = Some(vec![value.clone()]),
