@@ -32,6 +32,8 @@ const HOOK_LIMIT_LIVE: Duration = Duration::from_secs(2);
 pub(crate) type Performing = Pin<Box<dyn Future<Output = Done> + Send>>;
 
 /// A want that was begun.
+// It lives for a moment, and a box for each answer is what it is there to save.
+#[allow(clippy::large_enum_variant)]
 pub(crate) enum Begun {
     /// It was answered at once, as hooks and tools do that have nothing to wait for.
     Done(Done),

@@ -170,9 +170,9 @@ fn types(value: &Value) -> Option<Vec<Type>> {
             _ => return None,
         })
     };
-    match value {
-        Value::Array(names) => distinct(names)?.iter().map(read).collect(),
-        one => Some(vec![read(one)?]),
+    match value.as_array() {
+        Some(names) => distinct(names)?.iter().map(read).collect(),
+        None => Some(vec![read(value)?]),
     }
 }
 
