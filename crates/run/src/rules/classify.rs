@@ -37,9 +37,11 @@ pub(crate) fn end_of(plan: &Plan, call: &CallState, answer: Answer, failures: &m
         end.status = CallStatus::Refused;
     }
     let by_pattern = own_pattern(call, &end).is_some();
-    end.result = match end.result {
-        Value::String(text) if end.is_error => Value::String(json::cut(&text, limits.error_bytes_max).to_owned()),
-        result => cut_result(result, limits.result_bytes_max),
+    end.result = if end.is_error {
+        let text = end.result.as_str().unwrap_or_default();
+        Value::String(json::cut(text, limits.error_bytes_max).to_owned())
+    } else {
+        cut_result(end.result, limits.result_bytes_max)
     };
     if let Some(reason) = &mut end.refusal {
         reason.truncate(json::cut(reason, limits.result_bytes_max).len());
