@@ -104,6 +104,9 @@ impl Teller {
                 self.calls.insert(grant_id(call, *n), (grant.clone(), word.clone()));
                 vec![detail(format!("{asks} asks for {grant} {} ({word})", Value::Object(arguments.clone())))]
             }
+            EventKind::GrantDecided { call, n, ruling: Ok(Decision::Defer { .. }) } => {
+                vec![self.grant_deferred(&grant_id(call, *n))]
+            }
             EventKind::GrantDecided { call, n, ruling } => self.decided(&grant_id(call, *n), ruling),
             EventKind::GrantStarted { .. } => Vec::new(),
             EventKind::GrantAnswered { call, n, end, duration_ms } => {
@@ -223,6 +226,13 @@ impl Teller {
             told.push(detail(format!("{} tokens in, {} out", reply.usage.input, reply.usage.output)));
         }
         told
+    }
+
+    /// There is nothing to resume in the middle of a function.
+    fn grant_deferred(&self, grant: &CallId) -> Told {
+        let (name, word) = (self.name(grant), self.word(grant));
+        let then = "a grant cannot wait for a person, and is not run; deny it, or defer the tool that calls it";
+        deed(Look::Warn, format!("decided: {name} ({word}) is deferred: {then}"))
     }
 
     fn decided(&self, call: &CallId, ruling: &Result<Decision, String>) -> Vec<Told> {

@@ -86,6 +86,9 @@ pub(crate) enum Answer {
     /// Whatever was asked did not succeed; the document is as it was before.
     Failed {
         error: CallError,
+        /// What was printed until then, where the process has no log of its own for it.
+        #[serde(default)]
+        log: String,
         resident_bytes: u64,
     },
     ToolAdded {

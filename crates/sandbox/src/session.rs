@@ -235,9 +235,13 @@ impl Session {
     }
 
     /// What an answer means that is not the one hoped for. The worker is kept where it has met no limit.
-    fn not(&self, answer: Answer, log: String, leased: Leased) -> Stopped {
+    fn not(&self, answer: Answer, printed: String, leased: Leased) -> Stopped {
+        let mut log = String::new();
         let (cause, resident_bytes) = match answer {
-            Answer::Failed { error, resident_bytes } => (Cause::Document(error), resident_bytes),
+            Answer::Failed { error, log: said, resident_bytes } => {
+                log = said;
+                (Cause::Document(error), resident_bytes)
+            }
             Answer::ToolRefused { refused } => (Cause::Refused(refused), 0),
             Answer::Misled { why } => (Cause::Crash { how: why }, 0),
             _ => (Cause::Crash { how: "it answers something else".to_owned() }, 0),
@@ -245,6 +249,8 @@ impl Session {
         if !cause.spends_the_worker() {
             leased.keep(self.document.clone(), resident_bytes);
         }
+        log.push_str(&printed);
+        cut(&mut log, self.document.terms.limits.log_bytes_max);
         Stopped { cause, log }
     }
 

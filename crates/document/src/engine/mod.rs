@@ -184,6 +184,19 @@ impl Engine {
         tools::all(graph).into_iter().filter_map(source).collect()
     }
 
+    /// Tools with two parameters of one name, and that name.
+    pub(crate) fn parameters_twice(&self) -> Vec<(String, String)> {
+        let graph = &self.loaded.graph;
+        let mut found = Vec::new();
+        for tool in tools::all(graph) {
+            let Some(function) = graph.get_stof_data::<Func>(&tool.function) else { continue };
+            let names: Vec<&str> = function.params.iter().map(|param| param.name.as_str()).collect();
+            let twice = (1..names.len()).find(|at| names[..*at].contains(&names[*at]));
+            found.extend(twice.map(|at| (tool.name.clone(), names[at].to_owned())));
+        }
+        found
+    }
+
     /// What the parser found odd in the base.
     pub(crate) fn warnings(&self) -> &[String] {
         &self.loaded.warnings

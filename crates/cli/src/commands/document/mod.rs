@@ -16,6 +16,8 @@ mod watch;
 
 use clap::{Args, Subcommand};
 
+pub(crate) use told::failed;
+
 use super::Globals;
 use crate::exit::Ended;
 

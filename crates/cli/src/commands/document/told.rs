@@ -24,7 +24,7 @@ pub(super) fn not_started(why: &StartError) -> Failure {
 }
 
 /// What was asked of a document did not succeed.
-pub(super) fn failed(why: &gesta_sandbox::Failure, file: &Path) -> Failure {
+pub(crate) fn failed(why: &gesta_sandbox::Failure, file: &Path) -> Failure {
     let file = file.display();
     match &why.cause {
         Cause::Open(OpenError::Base { message, at, frame }) => {
@@ -83,7 +83,8 @@ pub(super) fn limit_of(cause: &Cause) -> Option<&'static str> {
         Cause::TimedOut { .. } | Cause::Document(CallError::TimedOut { .. }) => Some("call_time"),
         Cause::CallTimedOut { .. } => Some("time_limit"),
         Cause::Memory => Some("memory"),
-        Cause::Stack => Some("stack"),
+        Cause::Stack | Cause::Document(CallError::TooDeep { .. }) => Some("stack"),
+        Cause::Document(CallError::TooMuch { .. }) => Some("work"),
         Cause::Output { .. } => Some("output"),
         Cause::Document(CallError::Limit { .. }) => Some("values"),
         Cause::Document(CallError::OffRecord { .. }) => Some("record"),
