@@ -52,6 +52,12 @@ pub trait Document: Send {
     /// What was added, oldest first, with what was set aside on opening and why ([`AddedTool::set_aside`]).
     fn added(&self) -> &[AddedTool];
 
+    /// Tools that stood in the data it was opened with and were not taken: functions come from the base and the recorded
+    /// sources alone.
+    fn left_out(&self) -> &[String] {
+        &[]
+    }
+
     /// The whole of it for other programs: base, added tools and data.
     ///
     /// # Errors

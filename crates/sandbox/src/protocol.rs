@@ -64,6 +64,9 @@ pub(crate) enum Answer {
     },
     Opened {
         added: Vec<AddedTool>,
+        /// Tools of the data that were not taken.
+        #[serde(default)]
+        left_out: Vec<String>,
     },
     NotOpened {
         error: OpenError,

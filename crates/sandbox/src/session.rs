@@ -41,6 +41,7 @@ pub struct Session {
     document: Opened,
     /// The tools as last described, until something changes.
     specs: Option<Vec<ToolSpec>>,
+    left_out: Vec<String>,
 }
 
 /// An answer, what was printed meanwhile, and the worker that gave it.
@@ -75,7 +76,7 @@ impl Pool {
     /// A working copy of a document. `conversation` names whose it is, across all tenants: no process ever sees two.
     pub fn session(&self, conversation: &str, record: Record, terms: Terms) -> Session {
         let document = Opened { conversation: conversation.into(), record: Arc::new(record), terms: Arc::new(terms) };
-        Session { pool: self.clone(), document, specs: None }
+        Session { pool: self.clone(), document, specs: None, left_out: Vec::new() }
     }
 }
 
@@ -83,6 +84,12 @@ impl Session {
     /// The document as it stands after the last call that succeeded.
     pub fn record(&self) -> &Record {
         &self.document.record
+    }
+
+    /// Tools that stood in the data of the record as it was last opened, and were not taken: functions come from the base
+    /// and the recorded sources alone.
+    pub fn left_out(&self) -> &[String] {
+        &self.left_out
     }
 
     /// The tools, as the model is to see them.
@@ -283,8 +290,9 @@ impl Session {
         worker.answer_bytes_max = answer_bytes_max(&terms.limits);
         let ask = Ask::Open { record: Cow::Borrowed(&self.document.record), terms: Cow::Borrowed(&terms) };
         match worker.ask(&ask, hard_limit(&terms)).await {
-            Ok(Answer::Opened { added }) => {
+            Ok(Answer::Opened { added, left_out }) => {
                 self.set_aside(&added);
+                self.left_out = left_out;
                 Ok(true)
             }
             Ok(Answer::NotOpened { error }) => Err(error.into()),

@@ -1,8 +1,8 @@
 //! Scenes that carry a document. What it does is not written down but found out: the scene is rehearsed with the engine,
 //! which stands behind a trait, and what the document said is played with it ever after.
 
-use std::collections::btree_map::{BTreeMap, Entry};
 use std::collections::VecDeque;
+use std::collections::btree_map::{BTreeMap, Entry};
 
 use gesta_run::call::Answer;
 use gesta_run::event::EventKind;
@@ -89,7 +89,15 @@ pub enum Turn {
 pub(crate) fn rehearse(scene: &Scene, documents: &mut dyn Documents) -> Result<Scene, ReadError> {
     let (Some(carried), Ok(plan)) = (scene.carried(), scene.plan()) else { return Ok(scene.clone()) };
     let mut stage = Stage::new(plan, Way::Plainly);
-    let mut cast = Cast { carried, documents, plan: scene.plan_spec(), open: BTreeMap::new(), running: BTreeMap::new(), says: VecDeque::new(), standing: BTreeMap::new() };
+    let mut cast = Cast {
+        carried,
+        documents,
+        plan: scene.plan_spec(),
+        open: BTreeMap::new(),
+        running: BTreeMap::new(),
+        says: VecDeque::new(),
+        standing: BTreeMap::new(),
+    };
     let mut items = Vec::new();
     for item in scene.items.iter().filter(|item| !matches!(item, Item::Document(_))) {
         items.push(item.clone());
@@ -252,6 +260,7 @@ fn signature(tool: &ToolSpec) -> String {
     let required = tool.parameters.get("required").and_then(Value::as_array);
     let is_required = |name: &str| required.is_some_and(|list| list.iter().any(|it| it.as_str() == Some(name)));
     let all = tool.parameters.get("properties").and_then(Value::as_object);
-    let params = all.into_iter().flatten().map(|(name, _)| format!("{name}{}", if is_required(name) { "" } else { "?" }));
+    let params =
+        all.into_iter().flatten().map(|(name, _)| format!("{name}{}", if is_required(name) { "" } else { "?" }));
     format!("{}({})", tool.name, params.collect::<Vec<_>>().join(", "))
 }

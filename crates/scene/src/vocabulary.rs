@@ -249,7 +249,11 @@ pub const PLAN: Group = Group {
             "plan: the agent's document",
             "the tools are played by the document of the agent's folder (`gesta test`)",
         ),
-        e("plan: tools can be added", "plan: tools can be added", "`added_tools` of the document that the scene carries"),
+        e(
+            "plan: tools can be added",
+            "plan: tools can be added",
+            "`added_tools` of the document that the scene carries",
+        ),
         e("plan: no tools can be added", "plan: no tools can be added", "the same, off"),
         e("plan: grants of a call at most N", "plan: grants of a call at most 3", "grants that one call may use"),
         e(

@@ -110,8 +110,9 @@ impl Playing<'_> {
     /// Plays these files.
     pub(super) fn files(&self, files: &[PathBuf]) -> Ended {
         let mut screen = Screen::stdout();
-        let mut documents = SceneDocuments::new(self.folder)
-            .map_err(|why| Failure::new(Exit::Other, format!("no worker can be started: {why}"), "close other programs"))?;
+        let mut documents = SceneDocuments::new(self.folder).map_err(|why| {
+            Failure::new(Exit::Other, format!("no worker can be started: {why}"), "close other programs")
+        })?;
         let (mut held, mut written, mut differ) = (0, 0, 0);
         for file in files {
             let why = match self.file(file, &mut documents)? {

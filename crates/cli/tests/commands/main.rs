@@ -7,6 +7,8 @@ mod support;
 mod chat;
 mod crash;
 mod document;
+mod document_faults;
+mod document_scenes;
 mod fake_model;
 mod folder;
 mod grants;

@@ -23,6 +23,8 @@ pub(crate) struct Loaded {
     pub(crate) base: data::Origin,
     /// The record's added tools, with the reason for each that was set aside.
     pub(crate) added: Vec<AddedTool>,
+    /// Tools of the data that was laid over it, which were not taken.
+    pub(crate) left_out: Vec<String>,
     /// What the parser found odd in the base.
     pub(crate) warnings: Vec<String>,
     /// Whether `add_tool` is ours: the base has none, and tools may be added.
@@ -62,9 +64,10 @@ pub(crate) fn load(record: &Record, terms: &Terms, shared: &Shared) -> Result<Lo
     }
     let base = data::Origin::of(&graph);
     let added = add_tools(&mut graph, record, shared);
+    let mut left_out = Vec::new();
     if let Some(bytes) = &record.data {
         let same_base = record.data_base.as_ref().is_none_or(|hash| *hash == crate::base_hash(&record.base));
-        restore::restore(&mut graph, bytes, same_base, &terms.limits)
+        left_out = restore::restore(&mut graph, bytes, same_base, &terms.limits)
             .map_err(|error| OpenError::Data { message: error.to_string() })?;
     }
     let census = Census::take(&graph);
@@ -73,7 +76,16 @@ pub(crate) fn load(record: &Record, terms: &Terms, shared: &Shared) -> Result<Lo
         state.may_add = may_add;
         state.live = census.nodes.clone();
     }
-    Ok(Loaded { graph, census, base, added, warnings, offers_add_tool: may_add && !own_add_tool, own_add_tool })
+    Ok(Loaded {
+        graph,
+        census,
+        base,
+        added,
+        left_out,
+        warnings,
+        offers_add_tool: may_add && !own_add_tool,
+        own_add_tool,
+    })
 }
 
 /// Parses the base. The operator wrote it, so it may do what the language can.

@@ -339,6 +339,10 @@ impl Document for Engine {
         &self.record.added
     }
 
+    fn left_out(&self) -> &[String] {
+        &self.loaded.left_out
+    }
+
     fn export(&mut self, form: Form) -> Result<Vec<u8>, CallError> {
         self.refresh()?;
         let graph = &self.loaded.graph;

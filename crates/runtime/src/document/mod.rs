@@ -103,9 +103,7 @@ impl Documents {
         let from = stored.as_ref().map_or(0, |document| document.version);
         let working = if resumed { store.working(run).await? } else { None };
         let record = match (working, stored) {
-            (Some(image), _) => {
-                self.read(&image).map_err(|why| AgentError::WorkingCopy { run: run.clone(), why })?
-            }
+            (Some(image), _) => self.read(&image).map_err(|why| AgentError::WorkingCopy { run: run.clone(), why })?,
             (None, Some(document)) => self.read(&document.image)?,
             (None, None) => Record { base: self.base.to_string(), ..Record::default() },
         };

@@ -68,7 +68,10 @@ pub(crate) fn serve<R: BufRead, W: Write>(wire: &mut Wire<R, W>, open: Open, pro
 
 fn opened(open: Open, record: &Record, terms: &Terms, document: &mut Option<Box<dyn Document>>) -> Answer {
     match open(record, terms) {
-        Ok(new) => Answer::Opened { added: document.insert(new).added().to_vec() },
+        Ok(new) => {
+            let left_out = new.left_out().to_vec();
+            Answer::Opened { added: document.insert(new).added().to_vec(), left_out }
+        }
         Err(error) => Answer::NotOpened { error },
     }
 }
