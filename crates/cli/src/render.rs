@@ -273,7 +273,12 @@ impl Teller {
             CallStatus::OutcomeUnknown => (Look::Bad, format!("what came of {name} is unknown: {result}")),
         };
         let took = if duration_ms > 0 { format!(" ({duration_ms} ms)") } else { String::new() };
-        vec![deed(look, format!("{text}{took}"))]
+        // Behind the first line: a caret below a source stays the last thing on its own.
+        let text = match text.split_once('\n') {
+            Some((first, rest)) => format!("{first}{took}\n{rest}"),
+            None => format!("{text}{took}"),
+        };
+        vec![deed(look, text)]
     }
 
     fn intervened(&self, it: &Intervention) -> Vec<Told> {

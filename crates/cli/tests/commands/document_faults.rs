@@ -216,7 +216,7 @@ fn a_run_whose_copy_of_the_document_cannot_be_read_says_what_to_do() {
 #[test]
 fn a_turn_that_takes_a_crashed_one_up_names_its_calls() {
     let home = Home::new();
-    let world = World::start(vec![calls(&[("c1", "pay"), ("c2", "look")]), says("done"), says("hello")]);
+    let world = World::start(vec![calls(&[("c1", "pay"), ("c2", "look")]), says("done")]);
     home.write("a/agent.toml", &world.agent(&[("pay", "once"), ("look", "reads_only")], ""));
     world.stop_at(2);
     let mut child = home.start(&["run", "a", "go", "--conversation", "k"]);
@@ -224,7 +224,8 @@ fn a_turn_that_takes_a_crashed_one_up_names_its_calls() {
     child.kill().unwrap();
     child.wait().unwrap();
     world.release();
-    let said = home.gesta(&["run", "a", "next", "--conversation", "k"]).ended(0).has(&["hello"]);
+    let said = home.gesta(&["run", "a", "next", "--conversation", "k"]).ended(0);
     assert!(!said.err.contains("a call "), "{said:#?}");
-    assert!(said.err.contains("look returned") || said.err.contains("pay returned"), "{said:#?}");
+    let (taken_up, _) = said.err.split_once("now to what was said").unwrap();
+    assert!(taken_up.contains("look returned") || taken_up.contains("pay returned"), "{said:#?}");
 }

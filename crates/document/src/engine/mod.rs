@@ -125,7 +125,10 @@ impl Engine {
         let ended = panic::catch_unwind(AssertUnwindSafe(|| run.finish(process)));
         match ended {
             Ok(ended) => ended.map(|value| (value, clock)),
-            Err(cause) => Err(CallError::Thrown { message: errors::of_panic(cause.as_ref()) }),
+            Err(cause) => {
+                run.hand_over_log();
+                Err(CallError::Thrown { message: errors::of_panic(cause.as_ref()) })
+            }
         }
     }
 

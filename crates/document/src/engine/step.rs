@@ -78,7 +78,7 @@ impl Run<'_> {
     }
 
     /// Gives the host what was printed, as it is printed: who does not come to an end has said it all the same.
-    fn hand_over_log(&mut self) {
+    pub(crate) fn hand_over_log(&mut self) {
         let Some(printed) =
             self.shared.lock().call.as_mut().filter(|call| !call.log.is_empty()).map(CallState::take_log)
         else {

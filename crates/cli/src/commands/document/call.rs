@@ -27,14 +27,14 @@ const TIME_LIMIT_MS: u64 = 30_000;
       --grant 'App.refund=error:refunds over $100 are approved by a person'
   gesta document call tools.stof loop_for_ever --call-time-max 300ms --json
 
-The arguments are checked against the tool's schema, as those of a model are. A grant that is not given throws
+The arguments are checked against the tool's schema, as those of a model are. A grant that is not given throws \
 `grant NAME is not available`. What the tool changes is not written anywhere: the file stays as it is.
 
-With --json there is one line: `result` or `error`, the `limit` that was met (call_time, time_limit, work, memory,
-stack, output, values or record), `running_us` in the document, `whole_us` with worker and grants, `peak_bytes` of the
+With --json there is one line: `result` or `error`, the `limit` that was met (call_time, time_limit, work, memory, \
+stack, output, values or record), `running_us` in the document, `whole_us` with worker and grants, `peak_bytes` of the \
 worker, `grants`, `added` and the `log`.
 
-Exit codes: 0 it gave a result, 1 it failed or met a limit, 2 usage, the arguments do not fit, the document cannot be
+Exit codes: 0 it gave a result, 1 it failed or met a limit, 2 usage, the arguments do not fit, the document cannot be \
 opened, a source was refused.")]
 pub(super) struct Call {
     #[command(flatten)]

@@ -22,13 +22,13 @@ const FILE_BYTES_MAX: u64 = 4 * 1024 * 1024;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   gesta document import examples/shop anna.image --conversation anna
-  gesta document import examples/shop anna.image --conversation bert --trust  signed at another place
-  gesta document import examples/shop shop.bstf --conversation anna --trust   data of another program
+  gesta document import examples/shop anna.image --conversation bert --trust  signed elsewhere
+  gesta document import examples/shop shop.bstf --conversation anna --trust   the data alone
 
-What the conversation had is replaced. An image is signed with GESTA_SECRET, or with the key in the data folder; for
+What the conversation had is replaced. An image is signed with GESTA_SECRET, or with the key in the data folder; for \
 one that another place signed give that key too, or --trust the file.
 
-Exit codes: 0 done, 1 a run of the conversation is going on, 2 usage, configuration, or a file that cannot be used,
+Exit codes: 0 done, 1 a run of the conversation is going on, 2 usage, configuration, or a file that cannot be used, \
 5 the store failed.")]
 pub(super) struct Import {
     #[command(flatten)]

@@ -35,7 +35,7 @@ use crate::exit::Ended;
 
 check, specs, call and run take a file; tools, export and import take an agent's folder and a conversation.
 
-How documents are written: docs/guides/documents.md. Exit codes: 0 done, 1 the call failed, 2 usage, or the document
+How documents are written: docs/guides/documents.md. Exit codes: 0 done, 1 the call failed, 2 usage, or the document \
 cannot be opened.")]
 pub(crate) struct Document {
     #[command(subcommand)]
