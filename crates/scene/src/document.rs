@@ -69,6 +69,9 @@ pub trait Document {
 
     /// Answers the grant that the call asked for last.
     fn granted(&mut self, answer: Result<Value, String>) -> Turn;
+
+    /// Nobody waits for the call any more: it has not happened to the document.
+    fn give_up(&mut self);
 }
 
 /// What a document does next.
@@ -139,6 +142,7 @@ impl Cast<'_> {
         if matches!(line, World::Outside(Outside::Crashed)) {
             // Whoever ran it is gone with its process.
             self.running.clear();
+            self.open.values_mut().for_each(|document| document.give_up());
         }
         let mut page = Page::listening();
         play_line(stage, line, true, &mut page);
@@ -164,6 +168,7 @@ impl Cast<'_> {
                 }
                 EventKind::Answered { call, .. } if self.running.get(&whose) == Some(call) => {
                     self.running.remove(&whose);
+                    self.document(&whose)?.give_up();
                 }
                 _ => {}
             }

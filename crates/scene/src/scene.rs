@@ -49,9 +49,9 @@ impl Scene {
         let mut scene = Self::read(source)?;
         if scene.clauses.no_other_tools {
             plan_of::same(source, scene.plan_spec(), plan)?;
-            let functions = std::mem::take(&mut scene.clauses.functions);
-            scene.clauses = PlanClauses::of(plan);
-            scene.clauses.functions = functions;
+            let own = std::mem::replace(&mut scene.clauses, PlanClauses::of(plan));
+            scene.clauses.functions = own.functions;
+            scene.clauses.document = own.document;
         } else {
             scene = Self { items: Vec::new(), clauses: PlanClauses::of(plan) };
             scene.take_all(source)?;

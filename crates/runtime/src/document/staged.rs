@@ -161,6 +161,10 @@ impl Document for Staged {
         }
         self.go_on()
     }
+
+    fn give_up(&mut self) {
+        self.call = None;
+    }
 }
 
 impl Staged {

@@ -21,7 +21,8 @@ const TIME_LIMIT_MS: u64 = 30_000;
 /// Call one tool of a document and print its result as JSON
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  gesta document call tools.stof recent_orders '{\"limit\": 3}' --grant 'App.orders=[{\"id\": \"o_1\", \"total\": 40}]'
+  gesta document call tools.stof recent_orders '{\"limit\": 3}' \\
+      --grant 'App.orders=[{\"id\": \"o_1\", \"total\": 40}]'
   gesta document call tools.stof total_spent --add total_spent.stof --grant 'App.orders=[]'
   gesta document call tools.stof refund '{\"order_id\": \"o_1\", \"amount\": 250}' \\
       --grant 'App.refund=error:refunds over $100 are approved by a person'
