@@ -72,7 +72,7 @@ impl Whose {
         let secrets = secrets_of(&place.data).map_err(|why| {
             let whole = why.to_string();
             let (message, help) = whole.split_once("; ").unwrap_or((&whole, "`gesta doctor` looks at the data folder"));
-            Failure::usage(message, help).coded("secret_unusable")
+            Failure::usage(message, help)
         })?;
         let stored = place.store().document(&conversation).await?;
         let version = stored.as_ref().map_or(0, |stored| stored.version);
