@@ -255,6 +255,7 @@ impl From<AgentError> for Failure {
                 "wait until it is done, or end that process (Ctrl-C there): the next turn then takes the run up",
             )
             .coded("conversation_busy"),
+            AgentError::OfAnother { .. } => Self::split(Exit::Usage, &why).coded("conversation_of_another"),
             AgentError::CannotGoOn { ref run, .. } => {
                 let look = format!("`gesta show {}` tells how the run stands", quoted(run.as_str()));
                 Self::split(Exit::Other, &why).or_help(look).coded("cannot_go_on")

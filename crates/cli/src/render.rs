@@ -71,8 +71,13 @@ impl Teller {
 
     /// Having seen these events, without telling them.
     pub(crate) fn after(mut self, events: &[Event]) -> Self {
-        events.iter().for_each(|event| drop(self.event(event)));
+        self.know(events);
         self
+    }
+
+    /// Takes these events in without telling them.
+    pub(crate) fn know(&mut self, events: &[Event]) {
+        events.iter().for_each(|event| drop(self.event(event)));
     }
 
     /// Tools besides the plan's: those of a document, and then each that was added to it, as it appears.

@@ -1,6 +1,6 @@
 //! What can go wrong around a run. How a run itself ends is in its result, never here.
 
-use gesta_run::{AnswerError, CallId, FeedError, PlanError, RunId};
+use gesta_run::{AnswerError, CallId, ConversationId, FeedError, PlanError, RunId};
 use gesta_store::StoreError;
 
 use crate::saved::StateError;
@@ -32,6 +32,14 @@ pub enum AgentError {
         run: RunId,
         /// Its open holds.
         open: Vec<CallId>,
+    },
+    /// The conversation was begun with another agent.
+    #[error("conversation `{conversation}` is one of agent `{agent}`; name another conversation")]
+    OfAnother {
+        /// The conversation.
+        conversation: ConversationId,
+        /// Whose it is.
+        agent: String,
     },
     /// Answers to holds were refused; nothing was recorded and nothing ran.
     #[error(transparent)]

@@ -81,7 +81,7 @@ impl Run {
             if let Some(conversation) = &ask.conversation
                 && let Some(closed) = closes(&place.store(), conversation).await?
             {
-                screens.note(Look::Warn, &format!("  {closed}"));
+                screens.beside(Look::Warn, &format!("  {closed}"));
             }
             if let Some(conversation) = &ask.conversation {
                 teller = teller.after(&crate::left::taken_up(&place.store(), conversation).await);
@@ -215,8 +215,19 @@ impl Screens {
 
     /// For following a run.
     pub(crate) fn live(&mut self, teller: Teller) -> Live<'_> {
-        let notes = if self.json || self.quiet { Notes::Nowhere } else { Notes::Beside(&mut self.notes) };
+        let notes = match (self.quiet, self.json) {
+            (true, _) => Notes::Nowhere,
+            (false, true) => Notes::Before(&mut self.notes),
+            (false, false) => Notes::Beside(&mut self.notes),
+        };
         Live::new(&mut self.shown, notes, teller, self.details)
+    }
+
+    /// A line beside the answer, also where that is one for programs.
+    fn beside(&mut self, look: Look, text: &str) {
+        if !self.quiet {
+            self.notes.line(look, text);
+        }
     }
 
     /// A line beside the answer.
