@@ -177,9 +177,16 @@ impl<'a> Live<'a> {
             Notes::Before(screen) if !self.begun => screen,
             Notes::Before(_) | Notes::Nowhere => return,
         };
-        let text = if fit { screen.fit(text, 2) } else { text.replace('\n', "\n  ") };
+        // A caret means nothing unless it stands below its place.
+        let whole = !fit || has_caret(text);
+        let text = if whole { text.replace('\n', "\n  ") } else { screen.fit(text, 2) };
         screen.line(look, &format!("  {text}"));
     }
+}
+
+/// Whether a text shows a line of a source with a caret below it.
+fn has_caret(text: &str) -> bool {
+    text.lines().any(|line| line.trim_start().starts_with('|') && line.ends_with('^'))
 }
 
 /// One line about how a run stands.

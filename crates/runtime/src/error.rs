@@ -66,6 +66,23 @@ pub enum AgentError {
     /// The conversation's document cannot be read.
     #[error("document: {0}")]
     Document(#[from] gesta_document::ImageError),
+    /// The document cannot be opened: a fault of whoever wrote it, or of the machine. Nothing of the run has happened.
+    #[error("{document}: {why}")]
+    Unopened {
+        /// What messages call it: its file, where it has one.
+        document: String,
+        /// Why.
+        why: Box<gesta_sandbox::Failure>,
+    },
+    /// A run cannot go on, because what its turn had made of the document cannot be read. A new message of its
+    /// conversation closes it.
+    #[error("run `{run}` cannot go on: what it had made of the document cannot be read: {why}")]
+    WorkingCopy {
+        /// The run.
+        run: RunId,
+        /// Why.
+        why: gesta_document::ImageError,
+    },
     /// A saved run was not taken.
     #[error(transparent)]
     State(#[from] StateError),

@@ -87,6 +87,7 @@ impl FolderAgent {
             });
         if let Some(document) = &folder.settings.document {
             let settings = DocumentSettings {
+                name: folder.document_path(),
                 limits: document.limits.clone(),
                 added_tools: document.added_tools,
                 pool: document.pool(),

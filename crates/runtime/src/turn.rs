@@ -46,10 +46,10 @@ pub(crate) async fn run(parts: &Arc<Parts>, ask: Ask) -> Result<RunResult, Agent
         at,
     };
     belongs(parts, ask.conversation.as_ref()).await?;
-    // A document that cannot be read leaves no trace either: nothing of the run is stored then.
-    working(parts, &id, ask.conversation.as_ref(), false).await?;
+    // A document that cannot be read or opened leaves no trace either: nothing of the run is stored then.
+    let opened = working(parts, &id, ask.conversation.as_ref(), false).await?;
     let journal = open(parts, new, &events, &ask).await?;
-    let working = working(parts, &id, ask.conversation.as_ref(), false).await?;
+    let working = unless_changed(opened, working_unopened(parts, &id, ask.conversation.as_ref(), false).await?);
     let history = match &ask.conversation {
         Some(conversation) => {
             History::new(parts.store.history(conversation, parts.history.turns_max).await?, parts.history)
@@ -77,8 +77,29 @@ async fn belongs(parts: &Arc<Parts>, conversation: Option<&ConversationId>) -> R
     }
 }
 
-/// The turn's working copy of the document, where the agent has one.
+/// The turn's working copy of the document, opened, where the agent has one.
 pub(crate) async fn working(
+    parts: &Arc<Parts>,
+    run: &RunId,
+    conversation: Option<&ConversationId>,
+    resumed: bool,
+) -> Result<Option<Working>, AgentError> {
+    let working = working_unopened(parts, run, conversation, resumed).await?;
+    if let Some(working) = &working {
+        working.open().await?;
+    }
+    Ok(working)
+}
+
+/// The copy that was opened before the conversation was the run's, unless another turn has changed the document since.
+fn unless_changed(opened: Option<Working>, now: Option<Working>) -> Option<Working> {
+    match (opened, now) {
+        (Some(opened), Some(now)) if opened.from == now.from => Some(opened),
+        (_, now) => now,
+    }
+}
+
+async fn working_unopened(
     parts: &Arc<Parts>,
     run: &RunId,
     conversation: Option<&ConversationId>,
