@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use gesta_run::{ConversationId, Event, OnMessageWhileParked, Status};
+use gesta_run::{ConversationId, OnMessageWhileParked, Status};
 use gesta_store::Store;
 
 use crate::exit::Failure;
@@ -28,16 +28,4 @@ pub(crate) async fn closes(store: &Arc<dyn Store>, conversation: &ConversationId
     let waits: Vec<String> =
         shown.run.holds().iter().map(|hold| format!("{} ({})", hold.name, holds::name(hold))).collect();
     Ok(Some(format!("closes what waited in run {}: {}", short(run.as_str()), waits.join(", "))))
-}
-
-/// What happened so far in a run that the next turn of a conversation takes up, because whoever worked on it is gone:
-/// who tells the rest has to know its calls by name. Nothing where there is none, or where it cannot be read; then the
-/// turn says why.
-pub(crate) async fn taken_up(store: &Arc<dyn Store>, conversation: &ConversationId) -> Vec<Event> {
-    let head = store.conversation(conversation).await.ok().flatten();
-    let Some(run) = head.and_then(|head| head.run) else { return Vec::new() };
-    match store.load(&run).await {
-        Ok(stored) if stored.head.status == Status::Open => stored.events,
-        _ => Vec::new(),
-    }
 }

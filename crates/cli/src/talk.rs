@@ -79,8 +79,7 @@ impl Talk {
             Ok(_) => {}
             Err(failure) => return Ok(self.fail(failure)),
         }
-        let before = crate::left::taken_up(&self.place.store(), &self.conversation).await;
-        let teller = Teller::new(&self.folder.settings.plan).after(&before);
+        let teller = Teller::new(&self.folder.settings.plan);
         let agent = self.agent.agent().clone();
         let result = self.live(teller).of_turn().follow(agent.run(ask), line).await.map_err(|_| Over)?;
         match result {

@@ -67,7 +67,7 @@ impl Run {
         let place = Place::open(globals, Some(&folder))?;
         let secrets = || secrets_of(&place.data);
         let agent = FolderAgent::open(&folder, &environment.lookup(), Some(place.store()), &secrets)?;
-        let mut teller = Teller::new(&folder.settings.plan);
+        let teller = Teller::new(&folder.settings.plan);
         wait_for(async {
             let line = Line::new();
             let ask = Ask {
@@ -82,9 +82,6 @@ impl Run {
                 && let Some(closed) = closes(&place.store(), conversation).await?
             {
                 screens.beside(Look::Warn, &format!("  {closed}"));
-            }
-            if let Some(conversation) = &ask.conversation {
-                teller = teller.after(&crate::left::taken_up(&place.store(), conversation).await);
             }
             let followed = screens.live(teller).of_turn().follow(agent.agent().run(ask), line).await;
             let Ok(result) = followed else { return Ok(Exit::Cancelled) };
