@@ -301,7 +301,10 @@ async fn a_run_that_was_left_is_not_gone_on_with_by_other_tools_of_the_same_name
     let first = agent(dir.path(), &gate, ToolEffect::ReadsOnly, false);
     let talk = |run: &str| Ask { conversation: Some("k".into()), ..ask(run) };
     leave_in_the_middle(&first, &gate, async { first.run(talk("r1")).await.is_ok() }).await;
-    drop(first);
+    // The lease is given back beside the dropped turn.
+    while first.store().head(&"r1".into()).await.unwrap().held_by.is_some() {
+        tokio::task::yield_now().await;
+    }
 
     let other = Gate::default();
     let (told, listener) = std::sync::mpsc::channel();

@@ -21,6 +21,18 @@ use crate::stage::{Stage, now_text};
 use crate::world::{Backstop, Clock, Item, Outside, PersonAnswer, Policy, UserLine, World};
 use crate::{grants, inputs, plan_print, world_print};
 
+/// Whether every event of this log can be brought about by lines of a scene. Not so where a tool's refusal stood behind
+/// what was cut off its answer: the log knows that it refused, and no longer in which words.
+pub fn can_be_told(spec: &PlanSpec, events: &[Event]) -> bool {
+    events.iter().all(|event| match &event.what {
+        EventKind::Answered { end, .. } if end.refusal.is_some() => {
+            let text = end.result.as_str().unwrap_or_default();
+            if end.is_error { text.len() < spec.limits.error_bytes_max } else { !text.contains("\n[cut: ") }
+        }
+        _ => true,
+    })
+}
+
 /// Writes the scene of one run's log. Played, it gives the same events, also the same times. What an author's functions
 /// did is not told: a log says only what they answered. An event that no line can bring about is left as a comment.
 pub fn from_log(spec: &PlanSpec, events: &[Event]) -> String {

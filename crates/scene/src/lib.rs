@@ -39,7 +39,7 @@ pub use answer::{ModelAnswer, ServerFaults};
 pub use check::{Difference, SceneError, check, check_for, check_with};
 pub use document::{Carried, Document, Documents, Fault, Turn};
 pub use error::{ReadError, ReadReason};
-pub use from_log::from_log;
+pub use from_log::{can_be_told, from_log};
 pub use play::{Played, Way};
 pub use scene::Scene;
 pub use script::{Script, ScriptError};

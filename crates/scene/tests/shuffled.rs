@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use gesta_run::message::{BlockKind, Message};
-use gesta_scene::{Scene, Way, from_log};
+use gesta_scene::{Scene, Way, can_be_told, from_log};
 
 fn scenes(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).expect("the folder of scenes can be read") {
@@ -60,7 +60,7 @@ fn shuffled_scenes_play_alike_in_every_way_and_can_be_told_from_their_log() {
         if source.contains(" function ") {
             continue;
         }
-        for log in plain.logs.into_iter().filter(|log| !log.is_empty()) {
+        for log in plain.logs.into_iter().filter(|log| !log.is_empty() && can_be_told(scene.plan_spec(), log)) {
             let told = from_log(scene.plan_spec(), &log);
             let again = Scene::read(&told).unwrap_or_else(|why| panic!("seed {seed}: {why}\n{told}"));
             assert_eq!(again.play().logs, [log], "seed {seed}:\n{source}\n----\n{told}");
