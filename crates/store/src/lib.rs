@@ -3,6 +3,7 @@
 //! ```text
 //! traits     what every backend promises        types, error   what goes in and comes out
 //! sqlite     one file, the embedded default     memory         nothing on disk
+//! postgres   a server, for several processes    server         what can go wrong with one
 //! document   images of documents                secret         keys, signed states
 //! folder     where the data lives
 //! ```
@@ -38,7 +39,10 @@ mod error;
 mod folder;
 mod memory;
 mod place;
+mod postgres;
+mod prepared;
 mod secret;
+mod server;
 mod sqlite;
 mod traits;
 mod types;
@@ -48,7 +52,9 @@ pub use document::{DOCUMENT_BYTES_MAX, DocumentChange, DocumentHead, StoredDocum
 pub use error::{Busy, StoreError};
 pub use folder::{data_folder, default_folder, writable};
 pub use memory::{Memory, RUNS_KEPT_MAX};
+pub use postgres::{Postgres, PostgresOptions};
 pub use secret::{KEY_BYTES_MIN, SecretError, Secrets};
+pub use server::ServerFault;
 pub use sqlite::{FILE_NAME, Sqlite, StoreOptions};
 pub use traits::{Configs, Conversations, Documents, Holds, Pending, RunLog, Store, Wire};
 pub use types::{
