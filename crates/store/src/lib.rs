@@ -5,7 +5,7 @@
 //! sqlite     one file, the embedded default     memory         nothing on disk
 //! postgres   a server, for several processes    server         what can go wrong with one
 //! document   images of documents                secret         keys, signed states
-//! folder     where the data lives
+//! folder     where the data lives                opened         a store by the name of its place
 //! ```
 //!
 //! The events of one step are one append, and an append is all or nothing. Whoever appends holds the run's lease; a
@@ -38,7 +38,10 @@ mod document;
 mod error;
 mod folder;
 mod memory;
+mod opened;
 mod place;
+#[cfg(test)]
+mod portability;
 mod postgres;
 mod prepared;
 mod secret;
@@ -52,6 +55,7 @@ pub use document::{DOCUMENT_BYTES_MAX, DocumentChange, DocumentHead, StoredDocum
 pub use error::{Busy, StoreError};
 pub use folder::{data_folder, default_folder, writable};
 pub use memory::{Memory, RUNS_KEPT_MAX};
+pub use opened::{Opened, Target, open};
 pub use postgres::{Postgres, PostgresOptions};
 pub use secret::{KEY_BYTES_MIN, SecretError, Secrets};
 pub use server::ServerFault;

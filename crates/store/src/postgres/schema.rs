@@ -5,7 +5,7 @@ pub(super) const APPLICATION: &str = "gesta";
 
 /// The steps from an empty database to the newest form. Step `n` leads to version `n + 1`; a step that was ever released
 /// is never changed, only followed by another.
-pub(super) const MIGRATIONS: &[&[&str]] = &[V1];
+pub(crate) const MIGRATIONS: &[&[&str]] = &[V1];
 
 /// The version this program writes.
 pub(super) fn version() -> u32 {

@@ -1,6 +1,6 @@
 //! What every backend must do, as one list of cases, each played on every backend there is.
 
-#![allow(clippy::unwrap_used, reason = "a test that can't go on is to stop where it stands")]
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test that can't go on is to stop where it stands")]
 
 mod bench;
 mod cases_conversation;

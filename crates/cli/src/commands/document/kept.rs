@@ -13,7 +13,7 @@ use super::told;
 use crate::commands::Globals;
 use crate::environment::Environment;
 use crate::exit::{Exit, Failure};
-use crate::place::{Place, agent_folder, secrets_of};
+use crate::place::{Place, agent_folder};
 use crate::shell::quoted;
 
 /// Whose document is meant.
@@ -63,8 +63,8 @@ impl Whose {
             Some(name) => ConversationId::new(name.as_str()),
             None => ConversationId::new(format!("chat/{}", folder.settings.plan.agent)),
         };
-        let place = Place::open(globals, Some(&folder))?;
-        let secrets = secrets_of(&place.data).map_err(|why| Failure::usage(why.to_string(), "mend GESTA_SECRET"))?;
+        let place = Place::open(globals, Some(&folder)).await?;
+        let secrets = place.secrets().map_err(|why| Failure::usage(why.to_string(), "mend GESTA_SECRET"))?;
         let stored = place.store().document(&conversation).await?;
         let version = stored.as_ref().map_or(0, |stored| stored.version);
         let base = document.base.clone();
