@@ -65,7 +65,7 @@ async fn until(acknowledged: &AtomicU64, steps: u64) {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn work_goes_on_when_the_server_was_killed_and_started_again() {
     let Some(mut server) = own_server() else { return };
     let options = PostgresOptions { connections_max: 4, connect_wait_ms: 30_000, ..PostgresOptions::default() };
@@ -104,11 +104,13 @@ async fn a_server_that_is_away_is_said_to_be_and_used_again_when_it_is_back() {
     store.close().await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn work_goes_on_while_its_connections_are_ended_all_the_time() {
     let Some(address) = address() else { return };
     let name = new_run_id().as_str().replace('-', "");
-    let own = changed(&address, |url| drop(url.query_pairs_mut().append_pair("application_name", &name)));
+    let own = changed(&address, |url| {
+        url.query_pairs_mut().append_pair("application_name", &name);
+    });
     let store = opened(&own).await.of_tenant(&name);
     let (tasks, acknowledged) = four(&store, 60 * STEP_EVENTS).await;
     let end =

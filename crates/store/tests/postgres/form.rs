@@ -74,11 +74,11 @@ async fn tables_of_another_program_in_our_place_are_left_untouched() {
 #[tokio::test]
 async fn tables_of_another_program_elsewhere_are_no_hindrance() {
     let Some(database) = Database::new().await else { return };
-    database.run("CREATE TABLE runs (a INTEGER)").await;
+    database.run("CREATE TABLE public.runs (a INTEGER)").await;
     let store = open(&database).await.unwrap();
     store.open(new_run("r1", None), &[]).await.unwrap();
     store.close().await;
-    assert_eq!(number(&database.address, "SELECT count(*) FROM runs").await, 0);
+    assert_eq!(number(&database.address, "SELECT count(*) FROM public.runs").await, 0);
     database.remove().await;
 }
 

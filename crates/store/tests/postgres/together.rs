@@ -90,7 +90,7 @@ async fn take_turn(store: &Postgres, talk: &str, run: &str) -> Option<()> {
     Some(())
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn many_at_once_keep_every_rule_and_leave_nothing_behind_that_was_erased() {
     let Some(address) = address() else { return };
     let tenant = new_run_id().as_str().to_owned();
