@@ -2,13 +2,13 @@
 //! twice, and it goes on by itself (`spec/durability.md`, R14, H1, H4).
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use gesta_store::{Conversations, Lease, Postgres, PostgresOptions, RunLog, StoreError, new_run_id};
 use sqlx::{Connection, Executor, PgConnection};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::server::{STEP_EVENTS, address, changed, new_run, number, open, opened, own_server, step, steps};
@@ -17,12 +17,12 @@ use crate::server::{STEP_EVENTS, address, changed, new_run, number, open, opened
 const TRIES_MAX: u32 = 200;
 
 /// Appends steps until there are so many events, looking after each unknown commit; counts those that were acknowledged.
-async fn append_until(store: &Postgres, lease: &Lease, events: u64, acknowledged: &AtomicU64) {
+async fn append_until(store: &Postgres, lease: &Lease, events: u64, acknowledged: &watch::Sender<u64>) {
     let (mut at, mut tries) = (0, 0);
     while at < events {
         match store.append(lease, at, &step(at), open()).await {
             Ok(()) => {
-                acknowledged.fetch_add(1, Ordering::SeqCst);
+                acknowledged.send_modify(|steps| *steps += 1);
                 (at, tries) = (at + STEP_EVENTS, 0);
             }
             Err(why) if why.is_passing() || matches!(why, StoreError::CommitUnknown { .. }) => {
@@ -41,15 +41,15 @@ async fn append_until(store: &Postgres, lease: &Lease, events: u64, acknowledged
 }
 
 /// Four runs that are appended to at once.
-async fn four(store: &Postgres, events: u64) -> (Vec<JoinHandle<()>>, Arc<AtomicU64>) {
-    let acknowledged = Arc::new(AtomicU64::new(0));
+async fn four(store: &Postgres, events: u64) -> (Vec<JoinHandle<()>>, watch::Receiver<u64>) {
+    let (acknowledged, heard) = watch::channel(0);
     let mut tasks = Vec::new();
     for n in 0..4 {
         let lease = store.open(new_run(&format!("r{n}"), Some(&format!("k{n}"))), &[]).await.unwrap();
         let (store, acknowledged) = (store.clone(), acknowledged.clone());
         tasks.push(tokio::spawn(async move { append_until(&store, &lease, events, &acknowledged).await }));
     }
-    (tasks, acknowledged)
+    (tasks, heard)
 }
 
 async fn check(store: &Postgres, events: u64) {
@@ -59,10 +59,9 @@ async fn check(store: &Postgres, events: u64) {
     }
 }
 
-async fn until(acknowledged: &AtomicU64, steps: u64) {
-    while acknowledged.load(Ordering::SeqCst) < steps {
-        tokio::time::sleep(Duration::from_millis(2)).await;
-    }
+async fn until(acknowledged: &mut watch::Receiver<u64>, steps: u64) {
+    // An error says that all are done.
+    let _ = acknowledged.wait_for(|heard| *heard >= steps).await;
 }
 
 #[tokio::test]
@@ -70,9 +69,9 @@ async fn work_goes_on_when_the_server_was_killed_and_started_again() {
     let Some(mut server) = own_server() else { return };
     let options = PostgresOptions { connections_max: 4, connect_wait_ms: 30_000, ..PostgresOptions::default() };
     let store = Postgres::open(&server.address(), options).await.unwrap();
-    let (tasks, acknowledged) = four(&store, 60 * STEP_EVENTS).await;
+    let (tasks, mut acknowledged) = four(&store, 60 * STEP_EVENTS).await;
     for round in 1..=3 {
-        until(&acknowledged, round * 40).await;
+        until(&mut acknowledged, round * 40).await;
         server.kill();
         server = tokio::task::spawn_blocking(move || server.resume().map(|()| server)).await.unwrap().unwrap();
     }
@@ -112,12 +111,12 @@ async fn work_goes_on_while_its_connections_are_ended_all_the_time() {
         url.query_pairs_mut().append_pair("application_name", &name);
     });
     let store = opened(&own).await.of_tenant(&name);
-    let (tasks, acknowledged) = four(&store, 60 * STEP_EVENTS).await;
+    let (tasks, mut acknowledged) = four(&store, 60 * STEP_EVENTS).await;
     let end =
         format!("SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name = '{name}'");
     let mut ended = 0;
     for round in 1..=12 {
-        until(&acknowledged, round * 12).await;
+        until(&mut acknowledged, round * 12).await;
         ended += number(&address, &end).await;
     }
     for task in tasks {
