@@ -123,9 +123,10 @@ fn postgres(verbose: bool) -> Result<Count, String> {
         None => Some(xtask::postgres::Cluster::start(&programs)?),
     };
     let address = given.or_else(|| own.as_ref().map(xtask::postgres::Cluster::address)).unwrap_or_default();
-    let mut cargo = command("cargo test --no-fail-fast");
-    for (package, test) in &tests_that_name("GESTA_TEST_POSTGRES") {
-        cargo.args(["-p", package, "--test", test]);
+    // Of the whole workspace, as the group `test` built it: other features would build everything again.
+    let mut cargo = command("cargo test --workspace --no-fail-fast");
+    for (_, test) in &tests_that_name("GESTA_TEST_POSTGRES") {
+        cargo.args(["--test", test]);
     }
     Ok(shell::run(cargo.env("GESTA_TEST_POSTGRES", address).env("GESTA_TEST_POSTGRES_BIN", programs), verbose))
 }

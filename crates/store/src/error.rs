@@ -231,6 +231,18 @@ pub enum StoreError {
         /// Why.
         fault: ServerFault,
     },
+    /// There is a store already where one was to be put.
+    #[error("{} is there already; name another folder, or move it away", .path.display())]
+    Exists {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Other processes have the store open.
+    #[error("{} is in use by another process; end it, and try again", .path.display())]
+    InUse {
+        /// The data folder.
+        path: PathBuf,
+    },
     /// The store was closed.
     #[error("the store at {} is closed; open it again", .path.display())]
     Closed {
@@ -292,6 +304,8 @@ impl StoreError {
             Self::CommitUnknown { .. } => "commit_unknown",
             Self::Io { .. } => "store_io",
             Self::Server { fault, .. } => fault.code(),
+            Self::Exists { .. } => "store_exists",
+            Self::InUse { .. } => "store_in_use",
             Self::Closed { .. } => "store_closed",
         }
     }

@@ -59,7 +59,7 @@ pub use opened::{Opened, Target, open};
 pub use postgres::{Postgres, PostgresOptions};
 pub use secret::{KEY_BYTES_MIN, SecretError, Secrets};
 pub use server::ServerFault;
-pub use sqlite::{FILE_NAME, Sqlite, StoreOptions};
+pub use sqlite::{Copied, FILE_NAME, Sqlite, StoreOptions, backup, restore};
 pub use traits::{Configs, Conversations, Documents, Holds, Pending, RunLog, Store, Wire};
 pub use types::{
     ConversationHead, HeadChange, HoldClosed, HoldCursor, HoldFilter, Lease, LeaseHolder, NewRun, OpenHold, PAGE_MAX,

@@ -1,5 +1,6 @@
 //! The commands: one file each, with its arguments, its help and what it does.
 
+mod backup;
 mod chat;
 mod check;
 mod completions;
@@ -67,6 +68,8 @@ pub(crate) enum Command {
     Scenes(scenes::Scenes),
     FakeModel(fake_model::FakeModel),
     Init(init::Init),
+    Backup(backup::Backup),
+    Restore(backup::Restore),
     Document(document::Document),
     Doctor(doctor::Doctor),
     Schema(schema::Schema),
@@ -87,6 +90,8 @@ impl Command {
             Self::Scenes(scenes) => scenes.run(globals),
             Self::FakeModel(fake) => fake.run(globals),
             Self::Init(init) => init.run(globals),
+            Self::Backup(backup) => backup.run(globals),
+            Self::Restore(restore) => restore.run(globals),
             Self::Document(document) => document.run(globals),
             Self::Doctor(doctor) => doctor.run(globals),
             Self::Schema(schema) => schema.run(),
