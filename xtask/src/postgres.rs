@@ -19,6 +19,7 @@ pub struct Cluster {
     folder: tempfile::TempDir,
     programs: PathBuf,
     port: u16,
+    is_secure: bool,
     server: Option<Child>,
 }
 
@@ -35,7 +36,7 @@ impl Cluster {
         if let Some(user) = servant() {
             said(Command::new("chown").args(["-R", user]).arg(folder.path()))?;
         }
-        let mut cluster = Self { folder, programs: programs.to_owned(), port: 0, server: None };
+        let mut cluster = Self { folder, programs: programs.to_owned(), port: 0, is_secure: false, server: None };
         let mut initdb = cluster.program("initdb");
         initdb.args(["--no-sync", "--encoding=UTF8", "--locale=C.UTF-8", "--auth=scram-sha-256", "-U", USER]);
         said(initdb.arg("--pwfile").arg(&password).arg("-D").arg(cluster.data()))?;
@@ -47,6 +48,23 @@ impl Cluster {
     /// The address of its one database that is there from the start.
     pub fn address(&self) -> String {
         format!("postgres://{USER}:{USER}@127.0.0.1:{}/postgres", self.port)
+    }
+
+    /// Starts the server again, this time with TLS.
+    ///
+    /// # Errors
+    /// The files cannot be copied, or it does not start.
+    pub fn secure(&mut self, certificate: &Path, key: &Path) -> Result<(), String> {
+        for (from, name) in [(certificate, "server.crt"), (key, "server.key")] {
+            let to = self.data().join(name);
+            said(Command::new("install").args(["-m", "600"]).arg(from).arg(&to))?;
+            if let Some(user) = servant() {
+                said(Command::new("chown").arg(user).arg(&to))?;
+            }
+        }
+        self.is_secure = true;
+        self.kill();
+        self.resume()
     }
 
     /// Kills the server as a crash would, with all that it does.
@@ -75,6 +93,9 @@ impl Cluster {
                 "max_connections=200",
             ] {
                 server.args(["-c", setting]);
+            }
+            if self.is_secure {
+                server.args(["-c", "ssl=on"]);
             }
             let into = fs::File::create(&log).map_err(|why| format!("cannot write {}: {why}", log.display()))?;
             server.stdin(Stdio::null()).stdout(Stdio::null()).stderr(into);

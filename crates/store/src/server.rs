@@ -22,6 +22,12 @@ pub enum ServerFault {
         /// What the server says.
         reason: String,
     },
+    /// The connection can't be made safe: the server has no TLS, or a certificate that is not trusted.
+    #[error("can't be trusted ({reason}); mend sslmode and sslrootcert in DATABASE_URL, or the server's certificate")]
+    Untrusted {
+        /// What is wrong.
+        reason: String,
+    },
     /// The server has no such database.
     #[error("has no such database ({reason}); make it with `createdb`, or name another in DATABASE_URL")]
     NoDatabase {
@@ -103,7 +109,9 @@ impl ServerFault {
         match self {
             Self::Address { .. } => "store_address",
             Self::Unreachable { .. } => "store_unreachable",
-            Self::Refused { .. } | Self::NoDatabase { .. } | Self::NoRight { .. } => "store_refused",
+            Self::Refused { .. } | Self::Untrusted { .. } | Self::NoDatabase { .. } | Self::NoRight { .. } => {
+                "store_refused"
+            }
             Self::Unfit { .. } => "store_unfit",
             Self::Foreign { .. } => "store_foreign",
             Self::Newer { .. } => "store_newer",

@@ -41,7 +41,8 @@ pub(super) enum Kind {
 
 pub(super) fn kind(cause: &sqlx::Error) -> Kind {
     match cause {
-        sqlx::Error::Io(_) | sqlx::Error::Tls(_) | sqlx::Error::Protocol(_) | sqlx::Error::WorkerCrashed => Kind::Lost,
+        _ if is_untrusted(cause) => Kind::Final,
+        sqlx::Error::Io(_) | sqlx::Error::Protocol(_) | sqlx::Error::WorkerCrashed => Kind::Lost,
         sqlx::Error::BeginFailed => Kind::Lost,
         sqlx::Error::Database(_) => match code(cause) {
             // Serialization failure, deadlock.
@@ -64,6 +65,15 @@ fn database(cause: &sqlx::Error) -> Option<&PgDatabaseError> {
     match cause {
         sqlx::Error::Database(error) => error.try_downcast_ref::<PgDatabaseError>(),
         _ => None,
+    }
+}
+
+/// TLS was refused, by us or by the server: that does not pass.
+fn is_untrusted(cause: &sqlx::Error) -> bool {
+    match cause {
+        sqlx::Error::Tls(_) => true,
+        sqlx::Error::Io(error) => error.kind() == std::io::ErrorKind::InvalidData,
+        _ => false,
     }
 }
 
@@ -102,6 +112,7 @@ fn fault(cause: &sqlx::Error) -> ServerFault {
         "22021" => ServerFault::Unstorable { reason },
         code if code.starts_with("42") || code.starts_with("XX") => ServerFault::Damaged { reason },
         _ => match cause {
+            _ if is_untrusted(cause) => ServerFault::Untrusted { reason },
             sqlx::Error::Configuration(_) => {
                 ServerFault::Address { reason: "a certificate or parameter in it can't be used".to_owned() }
             }

@@ -17,8 +17,6 @@ mod work;
 use std::fmt;
 use std::sync::Arc;
 
-use sqlx::Connection;
-
 use address::Address;
 use work::Link;
 
@@ -108,8 +106,8 @@ impl Postgres {
         let link = Link::new(Address::read(address, &options)?, &options);
         let mut connection = link.reach().await?;
         migrate::migrate(&link.address.shown, &mut connection).await?;
-        // It has done its work; a server that is slow to say good-bye is not waited for.
-        let _ = connection.close_hard().await;
+        // Without a good-bye: under TLS that waits for the server's, which may not come.
+        drop(connection);
         let owner = uuid::Uuid::now_v7().to_string();
         Ok(Self { shared: Arc::new(Shared { link, options, owner }), tenant: Tenant::new(TENANT_LOCAL) })
     }
@@ -131,9 +129,7 @@ impl Postgres {
     /// As [`Self::open`].
     pub async fn check(&self) -> Result<(), StoreError> {
         let mut connection = self.link().reach().await?;
-        let checked = migrate::migrate(self.server(), &mut connection).await;
-        let _ = connection.close_hard().await;
-        checked
+        migrate::migrate(self.server(), &mut connection).await
     }
 
     /// Closes all connections when what they are doing is done. Every other clone is closed too.

@@ -183,7 +183,8 @@ impl Link {
 
     /// Closes all connections, when those in use have done their work.
     pub(super) async fn close(&self) {
-        self.pool.close().await;
+        // From its first moment on nobody gets a connection any more; an error says that a server is slow to go.
+        let _ = timeout(self.limit, self.pool.close()).await;
     }
 
     async fn transact_once<W: Work>(&self, work: &W) -> Result<W::Out, Trouble> {

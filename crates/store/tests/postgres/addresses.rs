@@ -1,5 +1,7 @@
 //! A server that can't be used is said by name, with the way out, and never with the password.
 
+use std::path::Path;
+
 use gesta_store::{Postgres, PostgresOptions, StoreError};
 use tokio::net::TcpListener;
 
@@ -42,6 +44,43 @@ async fn whoever_is_not_let_in_is_told_what_to_mend() {
     let refused = refusal(&with("guest", "s3cret", "guarded")).await;
     assert_eq!(refused.code(), "store_refused", "{refused}");
     assert!(refused.to_string().contains("give the user the right to create"), "{refused}");
+}
+
+#[tokio::test]
+async fn a_server_is_trusted_as_its_address_asks() {
+    let Some(mut server) = own_server() else { return };
+    let plain = server.address();
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/tls");
+    let authority = fixtures.join("ca.crt").display().to_string();
+    let asked = |host: &str, mode: &str, authority: Option<&str>| {
+        changed(&plain, |url| {
+            url.set_host(Some(host)).unwrap();
+            url.query_pairs_mut().append_pair("sslmode", mode).extend_pairs(authority.map(|it| ("sslrootcert", it)));
+        })
+    };
+    let without = refusal(&asked("127.0.0.1", "require", None)).await;
+    assert!(without.code() == "store_refused" && without.to_string().contains("mend sslmode"), "{without}");
+    server.secure(&fixtures.join("server.crt"), &fixtures.join("server.key")).unwrap();
+    for (host, mode, authority, is_trusted) in [
+        ("127.0.0.1", "disable", None, true),
+        ("127.0.0.1", "prefer", None, true),
+        ("127.0.0.1", "require", None, true),
+        ("localhost", "verify-full", Some(authority.as_str()), true),
+        ("127.0.0.1", "verify-ca", Some(authority.as_str()), true),
+        // The certificate is for another name, or of an authority that nobody knows.
+        ("127.0.0.1", "verify-full", Some(authority.as_str()), false),
+        ("localhost", "verify-full", None, false),
+    ] {
+        let address = asked(host, mode, authority);
+        if !is_trusted {
+            let refused = refusal(&address).await;
+            assert!(refused.code() == "store_refused" && refused.to_string().contains("sslrootcert"), "{refused}");
+            continue;
+        }
+        let store = Postgres::open(&address, options()).await.unwrap();
+        store.check().await.unwrap();
+        store.close().await;
+    }
 }
 
 #[tokio::test]

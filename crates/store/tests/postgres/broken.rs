@@ -241,6 +241,30 @@ async fn a_commit_whose_connection_breaks_is_unknown_and_never_repeated() {
     }
 }
 
+#[test]
+fn a_runtime_that_ends_in_the_middle_does_no_harm() {
+    let Some(address) = address() else { return };
+    let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let tenant = new_run_id();
+    let first = runtime();
+    let store = first.block_on(async {
+        let store = opened(&address).await.of_tenant(tenant.as_str());
+        let (_, mut acknowledged) = four(&store, u64::MAX).await;
+        until(&mut acknowledged, 10).await;
+        store
+    });
+    drop(first);
+    drop(store);
+    runtime().block_on(async {
+        let store = opened(&address).await.of_tenant(tenant.as_str());
+        for n in 0..4 {
+            let events = store.load(&format!("r{n}").as_str().into()).await.unwrap().events;
+            assert_eq!(events, steps(events.len() as u64), "run {n}");
+        }
+        store.close().await;
+    });
+}
+
 #[tokio::test]
 async fn work_that_is_given_up_half_way_leaves_the_connections_usable() {
     let Some(address) = address() else { return };

@@ -111,7 +111,7 @@ async fn whoever_makes_the_form_is_waited_for_and_never_for_ever() {
     let address = database.address.clone();
     let opening = tokio::spawn(async move { opened(&address).await });
     tokio::task::yield_now().await;
-    other.close_hard().await.unwrap();
+    drop(other);
     opening.await.unwrap().close().await;
     database.remove().await;
 }
