@@ -21,7 +21,7 @@ const fn group(name: &'static str, what: &'static str, run: fn(bool) -> Result<C
 }
 
 /// All groups, cheapest first, so that a mistake shows early.
-pub(crate) const GROUPS: [Group; 12] = [
+pub(crate) const GROUPS: [Group; 13] = [
     group("fmt", "the sources are formatted", |v| Ok(shell::run(&mut command("cargo fmt --all --check"), v))),
     group("tidy", "sizes, headers, arrows, words, links, places", tidy),
     group("lint", "clippy without a warning", |v| {
@@ -43,6 +43,7 @@ pub(crate) const GROUPS: [Group; 12] = [
         Ok(shell::run(&mut command(line), v))
     }),
     group("others", "against model services that others wrote, from npm", others),
+    group("postgres", "the store on a Postgres server: DATABASE_URL, or one of its own", postgres),
     group("deny", "licences, bans and sources of all dependencies", |v| {
         Ok(shell::run(tools::cargo_deny()?.args(["--log-level", "error", "check", "bans", "licenses", "sources"]), v))
     }),
@@ -112,12 +113,32 @@ fn others(verbose: bool) -> Result<Count, String> {
     Ok(shell::run(cargo.env("GESTA_AIMOCK", aimock), verbose))
 }
 
+/// The tests that ask for a server by the variable `GESTA_TEST_POSTGRES`, and for the programs of one that they may
+/// kill.
+fn postgres(verbose: bool) -> Result<Count, String> {
+    let programs = tools::postgres()?;
+    let given = std::env::var("DATABASE_URL").ok().filter(|url| url.starts_with("postgres"));
+    let own = match given {
+        Some(_) => None,
+        None => Some(xtask::postgres::Cluster::start(&programs)?),
+    };
+    let address = given.or_else(|| own.as_ref().map(xtask::postgres::Cluster::address)).unwrap_or_default();
+    // Of the whole workspace, as the group `test` built it: other features would build everything again.
+    let mut cargo = command("cargo test --workspace --no-fail-fast");
+    for (_, test) in &tests_that_name("GESTA_TEST_POSTGRES") {
+        cargo.args(["--test", test]);
+    }
+    Ok(shell::run(cargo.env("GESTA_TEST_POSTGRES", address).env("GESTA_TEST_POSTGRES_BIN", programs), verbose))
+}
+
 /// Packages and integration tests whose source holds a word.
 fn tests_that_name(word: &str) -> Vec<(String, String)> {
     let mut found = Vec::new();
     for package in folder(&xtask::root().join("crates")) {
-        for test in folder(&package.join("tests")).iter().filter(|it| it.extension().is_some_and(|it| it == "rs")) {
-            if fs::read_to_string(test).is_ok_and(|text| text.contains(word)) {
+        for test in &folder(&package.join("tests")) {
+            // A test is a file, or a folder with several.
+            let sources = if test.join("main.rs").is_file() { folder(test) } else { vec![test.clone()] };
+            if sources.iter().any(|it| fs::read_to_string(it).is_ok_and(|text| text.contains(word))) {
                 let name = |path: &Path| path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
                 found.push((format!("gesta-{}", name(&package)), name(test)));
             }

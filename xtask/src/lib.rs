@@ -1,5 +1,6 @@
-//! The rules of the house, as a library so that an ordinary `cargo test` can check them too.
+//! The rules of the house, as a library so that an ordinary `cargo test` can check them too, and a server for tests.
 
+pub mod postgres;
 pub mod tidy;
 mod tree;
 

@@ -48,6 +48,15 @@ fn starter(at: &Path, node: &Path, script: &Path) -> Result<PathBuf, String> {
     Ok(at.to_owned())
 }
 
+/// The folder with the programs of a Postgres server: the newest on this machine, else Debian's.
+pub(crate) fn postgres() -> Result<PathBuf, String> {
+    if let Some(programs) = xtask::postgres::programs() {
+        return Ok(programs);
+    }
+    debian("postgresql")?;
+    xtask::postgres::programs().ok_or_else(|| "Debian's `postgresql` brought no server".to_owned())
+}
+
 /// The folder with `node` and `npm`: those on the path where they are new enough, else those from PyPI.
 fn node() -> Result<PathBuf, String> {
     let version = shell::output("node --version").unwrap_or_default();

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use gesta_runtime::folder::{AGENT_FILE, Folder};
-use gesta_store::{FILE_NAME, SecretError, Secrets, Sqlite, Store, StoreOptions};
+use gesta_store::{FILE_NAME, Opened, SecretError, Secrets, Sqlite, Store, StoreOptions, Target};
 
 use crate::commands::Globals;
 use crate::environment::Environment;
@@ -12,81 +12,105 @@ use crate::exit::Failure;
 use crate::shell::quoted;
 use crate::terminal::{Look, Screen};
 
-/// An opened store, and the folder it lies in.
+/// An opened store, and the folder of everything else.
+#[derive(Clone)]
 pub(crate) struct Place {
     /// The data folder.
     pub(crate) data: PathBuf,
     /// What a later command needs to find it again: ` --data FOLDER`, or nothing.
     pub(crate) flag: String,
-    sqlite: Sqlite,
+    opened: Opened,
 }
 
 impl Place {
-    /// Opens the store of the data folder: `--data`, else what the environment or the agent's folder names, else the
-    /// user's own.
+    /// Opens the store: the server of `DATABASE_URL`, or that of the data folder: `--data`, else what the environment or
+    /// the agent's folder names, else the user's own.
     ///
     /// # Errors
-    /// The folder or the file in it cannot be used.
-    pub(crate) fn open(globals: &Globals, agent: Option<&Folder>) -> Result<Self, Failure> {
-        let data = gesta_store::data_folder(named(globals, agent)?.as_deref())?;
-        let sqlite = Sqlite::open_blocking(&data, StoreOptions::default())?;
-        let elsewhere = named(globals, None)?.as_ref() != Some(&data);
-        let of_agent = elsewhere && agent.is_some_and(|agent| agent.storage.data.is_some());
+    /// The server, or the folder or the file in it, cannot be used.
+    pub(crate) async fn open(globals: &Globals, agent: Option<&Folder>) -> Result<Self, Failure> {
+        let Named { folder, server } = named(globals, agent)?;
+        let data = gesta_store::data_folder(folder.as_deref())?;
+        let is_server = server.is_some();
+        let target = server.map_or_else(|| Target::Folder(data.clone()), Target::Server);
+        let opened = gesta_store::open(&target, StoreOptions::default()).await?;
+        let elsewhere = named(globals, None)?.folder.as_ref() != Some(&data);
+        let of_agent = elsewhere && !is_server && agent.is_some_and(|agent| agent.storage.data.is_some());
         let flag = globals.data.is_some() || of_agent;
         let flag = flag_of(flag, &data);
-        Ok(Self { data, flag, sqlite })
+        Ok(Self { data, flag, opened })
     }
 
     /// Opens the store to look at it: one that cannot be written is read all the same.
     ///
     /// # Errors
     /// As [`Place::open`].
-    pub(crate) fn open_to_read(globals: &Globals) -> Result<Self, Failure> {
-        match Self::open(globals, None) {
+    pub(crate) async fn open_to_read(globals: &Globals) -> Result<Self, Failure> {
+        match Self::open(globals, None).await {
             Err(failure) if UNWRITABLE.contains(&failure.code) => {
-                let Some(data) = named(globals, None)?.or_else(gesta_store::default_folder) else {
-                    return Err(failure);
-                };
+                let Named { folder, server: None } = named(globals, None)? else { return Err(failure) };
+                let Some(data) = folder.or_else(gesta_store::default_folder) else { return Err(failure) };
                 // What keeps it from being read, too, is less to the point than why it cannot be written.
                 let Ok(sqlite) = Sqlite::open_to_read(&data, StoreOptions::default()) else { return Err(failure) };
                 let mut screen = Screen::stderr();
                 screen.line(Look::Warn, &format!("only read: {}", failure.message));
                 let flag = flag_of(globals.data.is_some(), &data);
-                Ok(Self { data, flag, sqlite })
+                Ok(Self { data, flag, opened: Opened::Sqlite(sqlite) })
             }
             other => other,
         }
     }
 
-    /// Whether the store is sound. Reads all of it.
+    /// Whether the store is sound. Reads all of a file.
     ///
     /// # Errors
     /// It is damaged.
     pub(crate) async fn check(&self) -> Result<(), Failure> {
-        Ok(self.sqlite.check().await?)
+        Ok(self.opened.check().await?)
     }
 
     /// The store, as agents take it.
     pub(crate) fn store(&self) -> Arc<dyn Store> {
-        Arc::new(self.sqlite.clone())
+        self.opened.store()
     }
 
-    /// Writes down what is still on its way, and closes the file.
+    /// Where talks are kept, for people.
+    pub(crate) fn shown(&self) -> String {
+        match &self.opened {
+            Opened::Postgres(store) => store.server().to_owned(),
+            _ => self.data.display().to_string(),
+        }
+    }
+
+    /// What kind of store it is, once it was found to be sound.
+    pub(crate) fn what(&self) -> String {
+        match &self.opened {
+            Opened::Postgres(store) => format!("PostgreSQL at {}, reachable", store.server()),
+            _ => "SQLite, sound".to_owned(),
+        }
+    }
+
+    /// The keys that sign documents: those of `GESTA_SECRET`, or the one in the data folder, which is made at first
+    /// need. What lies on a server is for others too, who do not see this folder.
+    ///
+    /// # Errors
+    /// They cannot be used, are not set where they must be, or the key in the data folder cannot be read or made.
+    pub(crate) fn secrets(&self) -> Result<Secrets, SecretError> {
+        let given = Environment::default().get("GESTA_SECRET");
+        match (&self.opened, &given) {
+            (Opened::Postgres(_), None) => Err(SecretError::Missing),
+            _ => Secrets::load(given.as_deref(), &self.data),
+        }
+    }
+
+    /// Writes down what is still on its way, and closes the store.
     pub(crate) async fn close(self) {
         // Captured exchanges are handed to the store by tasks of their own: let them begin.
         for _ in 0..8 {
             tokio::task::yield_now().await;
         }
-        self.sqlite.close().await;
+        self.opened.close().await;
     }
-}
-
-/// The keys that sign documents: those of `GESTA_SECRET`, or the one in the data folder, which is made at first need.
-///
-/// # Errors
-/// They cannot be used, or the key in the data folder cannot be read or made.
-pub(crate) fn secrets_of(data: &Path) -> Result<Secrets, SecretError> {
-    Secrets::load(Environment::default().get("GESTA_SECRET").as_deref(), data)
 }
 
 /// Why a store cannot be opened that could perhaps be read.
@@ -96,34 +120,37 @@ fn flag_of(named: bool, data: &Path) -> String {
     if named { format!(" --data {}", quoted(data)) } else { String::new() }
 }
 
-/// The data folder that something names, where something does.
+/// What names the place of a store.
+pub(crate) struct Named {
+    /// The data folder, where something names one.
+    pub(crate) folder: Option<PathBuf>,
+    /// The server that runs are kept on, where they are kept on one.
+    pub(crate) server: Option<String>,
+}
+
+/// The place that something names, where something does.
 ///
 /// # Errors
 /// `DATABASE_URL` names a database that this program cannot keep runs in.
-pub(crate) fn named(globals: &Globals, agent: Option<&Folder>) -> Result<Option<PathBuf>, Failure> {
+pub(crate) fn named(globals: &Globals, agent: Option<&Folder>) -> Result<Named, Failure> {
     if let Some(data) = &globals.data {
-        return Ok(Some(data.clone()));
+        return Ok(Named { folder: Some(data.clone()), server: None });
     }
     let own = Environment::default();
     let url = agent.and_then(|agent| agent.storage.database_url.clone()).or_else(|| own.get("DATABASE_URL"));
-    if let Some(url) = url.filter(|url| !url.trim().is_empty()) {
-        return of_url(&url).map(Some);
-    }
     let of_agent = agent.and_then(|agent| agent.storage.data.clone());
     let of_env = own.get("GESTA_DATA").filter(|path| !path.trim().is_empty()).map(PathBuf::from);
-    Ok(of_env.or(of_agent))
-}
-
-/// The data folder of `sqlite:FOLDER/gesta.db`.
-fn of_url(url: &str) -> Result<PathBuf, Failure> {
-    let path = url.strip_prefix("sqlite:").map(|rest| rest.strip_prefix("//").unwrap_or(rest));
-    let file = path.map(Path::new).filter(|path| path.file_name().is_some_and(|name| name == FILE_NAME));
-    match file.and_then(Path::parent) {
-        Some(folder) if folder.as_os_str().is_empty() => Ok(PathBuf::from(".")),
-        Some(folder) => Ok(folder.to_owned()),
+    let folder = of_env.or(of_agent);
+    let Some(url) = url.filter(|url| !url.trim().is_empty()) else { return Ok(Named { folder, server: None }) };
+    match Target::of_url(&url) {
+        Some(Target::Server(address)) => Ok(Named { folder, server: Some(address) }),
+        Some(Target::Folder(folder)) => Ok(Named { folder: Some(folder), server: None }),
         None => Err(Failure::usage(
             "DATABASE_URL names a database that runs cannot be kept in",
-            format!("write `sqlite:FOLDER/{FILE_NAME}`, unset it, or name a data folder with --data"),
+            format!(
+                "write `postgres://USER:PASSWORD@HOST:PORT/DATABASE` or `sqlite:FOLDER/{FILE_NAME}`, unset it, or name \
+                 a data folder with --data"
+            ),
         )),
     }
 }
@@ -189,18 +216,4 @@ fn near(dir: &Path) -> Vec<String> {
     }
     names.truncate(NEAR_MAX);
     names
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_address_of_our_own_file_names_its_folder() {
-        for (url, folder) in
-            [("sqlite:gesta.db", Some(".")), ("sqlite:///var/x/gesta.db", Some("/var/x")), ("postgres://a/b", None)]
-        {
-            assert_eq!(of_url(url).ok(), folder.map(PathBuf::from), "{url}");
-        }
-    }
 }

@@ -13,7 +13,7 @@ use crate::exit::{Exit, Failure};
 use crate::holds;
 use crate::lines::Lines;
 use crate::live::{Line, Live, Notes, short, summary, ways_on};
-use crate::place::{Place, agent_folder, secrets_of};
+use crate::place::{Place, agent_folder};
 use crate::render::Teller;
 use crate::terminal::{Look, Screen};
 
@@ -130,8 +130,8 @@ impl Talk {
         };
         let teller = Teller::new(&shown.run.plan().spec).after(&shown.stored.events);
         let lookup = self.environment.lookup();
-        let data = self.place.data.clone();
-        let secrets = || secrets_of(&data);
+        let place = self.place.clone();
+        let secrets = || place.secrets();
         let work = FolderAgent::resume(store.clone(), run, &lookup, &secrets, resume);
         let resumed = self.live(teller).follow(work, line).await.map_err(|_| Over)?;
         match resumed {
@@ -230,7 +230,7 @@ impl Talk {
                 return self.screen.line(Look::Warn, "  the folder as it was before goes on");
             }
         };
-        let secrets = || secrets_of(&self.place.data);
+        let secrets = || self.place.secrets();
         match FolderAgent::open(&folder, &self.environment.lookup(), Some(self.place.store()), &secrets) {
             Ok(agent) => {
                 self.agent = agent;

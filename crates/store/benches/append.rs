@@ -1,6 +1,7 @@
 //! What a durable step costs: one task that waits for each commit, and 64 that share them, in one run.
 //!
-//! Only ratios between figures of one run mean something: `cargo bench -p gesta-store`.
+//! Only ratios between figures of one run mean something: `cargo bench -p gesta-store`. With `GESTA_TEST_POSTGRES` the same
+//! on that server, whose settings then decide: `fsync` must be on.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use gesta_run::message::Block;
 use gesta_run::outcome::Status;
 use gesta_run::reply::Reply;
 use gesta_run::time::Timestamp;
-use gesta_store::{HeadChange, Lease, Memory, NewRun, RunLog, Sqlite, Store, StoreOptions};
+use gesta_store::{HeadChange, Lease, Memory, NewRun, Postgres, PostgresOptions, RunLog, Sqlite, Store, StoreOptions};
 use tokio::runtime::{Builder, Runtime};
 
 const TASKS: u64 = 64;
@@ -75,18 +76,30 @@ fn runtime() -> Runtime {
     Builder::new_current_thread().enable_all().build().expect("a runtime starts")
 }
 
+/// A store on the server that the environment names, in a tenant of its own.
+fn server(runtime: &Runtime) -> Option<Arc<dyn Store>> {
+    let address = std::env::var("GESTA_TEST_POSTGRES").ok()?;
+    let opened = runtime.block_on(Postgres::open(&address, PostgresOptions::default()));
+    let tenant = gesta_store::new_run_id();
+    Some(Arc::new(opened.expect("the server is there").of_tenant(tenant.as_str())))
+}
+
 fn appends(criterion: &mut Criterion) {
     let runtime = runtime();
     let folder = tempfile::tempdir().expect("there is room for temporary files");
     let disk: Arc<dyn Store> =
         Arc::new(Sqlite::open_blocking(folder.path(), StoreOptions::default()).expect("a new store opens"));
     let memory: Arc<dyn Store> = Arc::new(Memory::default());
+    let server = server(&runtime);
     let names = Arc::new(AtomicU64::new(0));
     let mut group = criterion.benchmark_group("append one step");
     group.throughput(Throughput::Elements(1));
-    for (name, store, tasks) in
-        [("sqlite, 1 task", &disk, 1), ("sqlite, 64 tasks", &disk, TASKS), ("memory, 1 task", &memory, 1)]
-    {
+    let mut cases =
+        vec![("sqlite, 1 task", &disk, 1), ("sqlite, 64 tasks", &disk, TASKS), ("memory, 1 task", &memory, 1)];
+    if let Some(server) = &server {
+        cases.extend([("postgres, 1 task", server, 1), ("postgres, 64 tasks", server, TASKS)]);
+    }
+    for (name, store, tasks) in cases {
         group.bench_function(name, |bencher| {
             bencher.iter_custom(|iterations| {
                 let count = iterations.div_ceil(tasks);

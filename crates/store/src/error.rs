@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use gesta_run::id::{CallId, ConversationId, RunId};
 use gesta_run::time::Timestamp;
 
+use crate::server::ServerFault;
+
 /// Why a store did not do what it was asked.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -221,6 +223,14 @@ pub enum StoreError {
         /// What the system says.
         reason: String,
     },
+    /// A store that is a server did not do it. Nothing was written.
+    #[error("{server} {fault}")]
+    Server {
+        /// Where it is; no password stands in it.
+        server: String,
+        /// Why.
+        fault: ServerFault,
+    },
     /// There is a store already where one was to be put.
     #[error("{} is there already; name another folder, or move it away", .path.display())]
     Exists {
@@ -293,6 +303,7 @@ impl StoreError {
             Self::Locked { .. } => "store_locked",
             Self::CommitUnknown { .. } => "commit_unknown",
             Self::Io { .. } => "store_io",
+            Self::Server { fault, .. } => fault.code(),
             Self::Exists { .. } => "store_exists",
             Self::InUse { .. } => "store_in_use",
             Self::Closed { .. } => "store_closed",
@@ -301,6 +312,10 @@ impl StoreError {
 
     /// Whether the same request may succeed later without anyone changing it: the store was busy or full.
     pub fn is_passing(&self) -> bool {
-        matches!(self, Self::Leased { .. } | Self::Locked { .. } | Self::DiskFull { .. })
+        match self {
+            Self::Leased { .. } | Self::Locked { .. } | Self::DiskFull { .. } => true,
+            Self::Server { fault, .. } => fault.is_passing(),
+            _ => false,
+        }
     }
 }

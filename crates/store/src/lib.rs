@@ -3,8 +3,9 @@
 //! ```text
 //! traits     what every backend promises        types, error   what goes in and comes out
 //! sqlite     one file, the embedded default     memory         nothing on disk
+//! postgres   a server, for several processes    server         what can go wrong with one
 //! document   images of documents                secret         keys, signed states
-//! folder     where the data lives
+//! folder     where the data lives                opened         a store by the name of its place
 //! ```
 //!
 //! The events of one step are one append, and an append is all or nothing. Whoever appends holds the run's lease; a
@@ -37,8 +38,14 @@ mod document;
 mod error;
 mod folder;
 mod memory;
+mod opened;
 mod place;
+#[cfg(test)]
+mod portability;
+mod postgres;
+mod prepared;
 mod secret;
+mod server;
 mod sqlite;
 mod traits;
 mod types;
@@ -48,7 +55,10 @@ pub use document::{DOCUMENT_BYTES_MAX, DocumentChange, DocumentHead, StoredDocum
 pub use error::{Busy, StoreError};
 pub use folder::{data_folder, default_folder, writable};
 pub use memory::{Memory, RUNS_KEPT_MAX};
+pub use opened::{Opened, Target, open};
+pub use postgres::{Postgres, PostgresOptions};
 pub use secret::{KEY_BYTES_MIN, SecretError, Secrets};
+pub use server::ServerFault;
 pub use sqlite::{Copied, FILE_NAME, Sqlite, StoreOptions, backup, restore};
 pub use traits::{Configs, Conversations, Documents, Holds, Pending, RunLog, Store, Wire};
 pub use types::{

@@ -28,6 +28,11 @@ pub struct Secrets {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SecretError {
+    /// Several processes share a store, and so must share a key.
+    #[error(
+        "GESTA_SECRET is not set; a store on a server needs it: set it to one key everywhere, of at least 16 bytes"
+    )]
+    Missing,
     /// The list holds no key.
     #[error("GESTA_SECRET holds no key; set it to one or several keys, separated by commas, or remove it")]
     Empty,

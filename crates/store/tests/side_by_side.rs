@@ -1,6 +1,6 @@
-//! Dice use the store in memory and the one on disk in the same way: they must answer the same, and hold the same.
+//! Dice use the store in memory, the one on disk and the one on a server in the same way: they must answer the same, and hold the same.
 
-#![allow(clippy::unwrap_used, reason = "a test that can't go on is to stop where it stands")]
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test that can't go on is to stop where it stands")]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -14,8 +14,8 @@ use gesta_run::outcome::{Outcome, Status};
 use gesta_run::time::Timestamp;
 use gesta_run::tool::Accepts;
 use gesta_store::{
-    Clock, DocumentChange, HeadChange, HoldClosed, HoldFilter, Lease, Memory, NewRun, RunFilter, Sqlite, Store,
-    StoreError, StoreOptions, Turn,
+    Clock, DocumentChange, HeadChange, HoldClosed, HoldFilter, Lease, Memory, NewRun, Postgres, PostgresOptions,
+    RunFilter, Sqlite, Store, StoreError, StoreOptions, Turn, new_run_id,
 };
 
 const SEEDS: u64 = 24;
@@ -192,18 +192,41 @@ async fn all(side: &Side) -> String {
     shown
 }
 
-#[tokio::test]
-async fn memory_and_sqlite_answer_the_same_and_hold_the_same() {
-    let folder = tempfile::tempdir().unwrap();
+/// What leases go by, and how it is told.
+fn options() -> (StoreOptions, Arc<AtomicI64>) {
     let now = Arc::new(AtomicI64::new(0));
     let told = now.clone();
     let clock = Clock::new(move || Timestamp(told.load(Ordering::SeqCst)));
-    let options = StoreOptions { lease_ttl_ms: 50, clock, ..StoreOptions::default() };
+    (StoreOptions { lease_ttl_ms: 50, clock, ..StoreOptions::default() }, now)
+}
+
+#[tokio::test]
+async fn memory_and_sqlite_answer_the_same_and_hold_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let (options, now) = options();
     let disk = Sqlite::open(folder.path(), options.clone()).await.unwrap();
+    // A tenant for each seed: an empty store without making a file anew.
+    play(&options, &now, |seed| Arc::new(disk.of_tenant(&seed.to_string()))).await;
+}
+
+#[tokio::test]
+async fn memory_and_postgres_answer_the_same_and_hold_the_same() {
+    let Ok(address) = std::env::var("GESTA_TEST_POSTGRES") else {
+        println!("not run: GESTA_TEST_POSTGRES names no server; `cargo xtask test --only postgres` sets one up");
+        return;
+    };
+    let (options, now) = options();
+    let server = PostgresOptions { connections_max: 2, ..options.clone().into() };
+    let server = Postgres::open(&address, server).await.unwrap();
+    let play_on = new_run_id();
+    play(&options, &now, |seed| Arc::new(server.of_tenant(&format!("{play_on} {seed}")))).await;
+    server.close().await;
+}
+
+async fn play(options: &StoreOptions, now: &AtomicI64, other: impl Fn(u64) -> Arc<dyn Store>) {
     for seed in 0..SEEDS {
         let mut dice = Rng::with_seed(seed);
-        // A tenant for each seed: an empty store without making a file anew.
-        let disk: Arc<dyn Store> = Arc::new(disk.of_tenant(&seed.to_string()));
+        let disk = other(seed);
         let memory: Arc<dyn Store> = Arc::new(Memory::new(options.clone()));
         let mut sides = [memory, disk].map(|store| Side { store, leases: Vec::new(), generation: 0 });
         for n in 0..STEPS {

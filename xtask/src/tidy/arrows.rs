@@ -13,10 +13,11 @@ const PURE: [&str; 2] = ["run", "scene"];
 const PURE_MAY_USE: &str = "fastrand jsonschema memchr regex serde serde_json sha2 thiserror";
 
 /// Outside crates that stand for a power, and those of ours that hold it.
-const POWERS: [(&str, &[&str]); 10] = [
+const POWERS: [(&str, &[&str]); 11] = [
     // The scenes' dice are told their seed.
     ("fastrand", &["scene", "model", "store", "fakes", "runtime"]),
     ("rusqlite", &["store"]),
+    ("sqlx", &["store"]),
     ("landlock", &["sandbox"]),
     ("libc", &["sandbox"]),
     ("seccompiler", &["sandbox"]),

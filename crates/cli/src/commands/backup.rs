@@ -7,7 +7,7 @@ use gesta_store::{Copied, FILE_NAME};
 
 use super::Globals;
 use crate::exit::{Ended, Exit, Failure};
-use crate::place;
+use crate::place::{self, Named};
 use crate::shell::quoted;
 use crate::terminal::{Look, Screen};
 
@@ -85,8 +85,17 @@ fn holds_store(folder: &Path, help: &str) -> Result<(), Failure> {
 }
 
 fn data_of(globals: &Globals) -> Result<PathBuf, Failure> {
-    let named = place::named(globals, None)?.or_else(gesta_store::default_folder);
-    named.ok_or_else(|| Failure::usage("there is no data folder", "name one with --data"))
+    let Named { folder, server } = place::named(globals, None)?;
+    if server.is_some() {
+        let what = "runs are kept on a server, by DATABASE_URL, and this copies data folders";
+        return Err(Failure::usage(
+            what,
+            "copy the database with `pg_dump --schema=gesta`, or name a folder with --data",
+        ));
+    }
+    folder
+        .or_else(gesta_store::default_folder)
+        .ok_or_else(|| Failure::usage("there is no data folder", "name one with --data"))
 }
 
 fn told(copied: &Copied, from: &Path, to: &Path) {

@@ -13,7 +13,7 @@ use crate::exit::{Ended, Exit, Failure};
 use crate::holds::read_object;
 use crate::lines::{Lines, Typed};
 use crate::live::short;
-use crate::place::{Place, agent_folder, secrets_of};
+use crate::place::{Place, agent_folder};
 use crate::stored;
 use crate::talk::{Over, Talk};
 use crate::terminal::{Look, Screen};
@@ -64,30 +64,30 @@ impl Chat {
         if dotenv.is_file() {
             environment = environment.and_file(&dotenv)?;
         }
-        let place = Place::open(globals, Some(&folder))?;
-        let secrets = || secrets_of(&place.data);
-        let agent = FolderAgent::open(&folder, &environment.lookup(), Some(place.store()), &secrets)?;
-        let conversation = match (&self.conversation, self.new) {
-            (Some(name), _) => ConversationId::new(name.as_str()),
-            (None, true) => fresh(&folder),
-            (None, false) => ConversationId::new(format!("chat/{}", folder.settings.plan.agent)),
-        };
-        let mut talk = Talk {
-            lines: Lines::of_stdin(place.data.join("chat_history")),
-            dir: self.folder.clone(),
-            folder,
-            agent,
-            environment,
-            place,
-            conversation,
-            screen: Screen::stdout(),
-            errors: Screen::stderr(),
-            details: globals.verbose > 0,
-            quiet: globals.quiet,
-            last: None,
-            waiting: Vec::new(),
-        };
         wait_for(async {
+            let place = Place::open(globals, Some(&folder)).await?;
+            let secrets = || place.secrets();
+            let agent = FolderAgent::open(&folder, &environment.lookup(), Some(place.store()), &secrets)?;
+            let conversation = match (&self.conversation, self.new) {
+                (Some(name), _) => ConversationId::new(name.as_str()),
+                (None, true) => fresh(&folder),
+                (None, false) => ConversationId::new(format!("chat/{}", folder.settings.plan.agent)),
+            };
+            let mut talk = Talk {
+                lines: Lines::of_stdin(place.data.join("chat_history")),
+                dir: self.folder.clone(),
+                folder,
+                agent,
+                environment,
+                place,
+                conversation,
+                screen: Screen::stdout(),
+                errors: Screen::stderr(),
+                details: globals.verbose > 0,
+                quiet: globals.quiet,
+                last: None,
+                waiting: Vec::new(),
+            };
             crate::live::take_ctrl_c().await;
             greet(&mut talk).await?;
             let exit = self.talk(&mut talk, globals).await;
@@ -205,8 +205,7 @@ async fn greet(talk: &mut Talk) -> Result<(), Failure> {
         };
         let first = format!("{}, model {}, conversation {}{so_far}", plan.agent, plan.model, talk.conversation);
         talk.screen.line(Look::Strong, &first);
-        let kept =
-            format!("kept in {}; /help tells what can be typed, /quit or Ctrl-D leaves", talk.place.data.display());
+        let kept = format!("kept in {}; /help tells what can be typed, /quit or Ctrl-D leaves", talk.place.shown());
         talk.screen.line(Look::Faint, &kept);
     }
     let Some(run) = head.and_then(|head| head.run) else { return Ok(()) };

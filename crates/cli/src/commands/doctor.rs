@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::{Globals, wait_for};
 use crate::environment::Environment;
 use crate::exit::{Ended, Exit, Failure};
-use crate::place::{Place, agent_folder, named};
+use crate::place::{Named, Place, agent_folder, named};
 use crate::terminal::{Look, Screen};
 
 /// Look whether keys, providers, data folder and store are there
@@ -88,7 +88,7 @@ impl Doctor {
                 }
                 findings.push(agent(dir, &environment));
             }
-            findings.extend(storage(globals).await);
+            findings.extend(storage(globals, self.offline).await);
             findings.push(workers().await);
             for (name, key, url, base) in PROVIDERS {
                 let address = environment.get(base).filter(|url| !url.trim().is_empty());
@@ -152,12 +152,12 @@ async fn workers() -> Finding {
     }
 }
 
-async fn storage(globals: &Globals) -> Vec<Finding> {
-    let given = match named(globals, None) {
-        Ok(given) => given,
+async fn storage(globals: &Globals, offline: bool) -> Vec<Finding> {
+    let Named { folder, server } = match named(globals, None) {
+        Ok(named) => named,
         Err(failure) => return vec![Finding::missing("data folder", failure.message, failure.help)],
     };
-    let folder = gesta_store::data_folder(given.as_deref()).and_then(|data| {
+    let folder = gesta_store::data_folder(folder.as_deref()).and_then(|data| {
         gesta_store::writable(&data)?;
         Ok(data)
     });
@@ -165,20 +165,31 @@ async fn storage(globals: &Globals) -> Vec<Finding> {
         Ok(data) => Finding::ok("data folder", data.display().to_string()),
         Err(why) => of_failure("data folder", why.into()),
     };
-    vec![data, store(globals).await]
+    if server.is_some() && offline {
+        return vec![data, Finding::ok("store", "PostgreSQL, by DATABASE_URL; it was not asked")];
+    }
+    let mut findings = vec![data, store(globals).await];
+    if server.is_some() && Environment::default().get("GESTA_SECRET").is_none() {
+        findings
+            .push(Finding::unset("GESTA_SECRET", "set it where documents are kept on a server, the same everywhere"));
+    }
+    findings
 }
 
 async fn store(globals: &Globals) -> Finding {
     let counted = async {
-        let place = Place::open_to_read(globals)?;
+        let place = Place::open_to_read(globals).await?;
         let runs = place.store().runs(&RunFilter::default()).await?;
+        let what = place.what();
         let sound = place.check().await;
         place.close().await;
-        sound.map(|()| runs.len())
+        sound.map(|()| (what, runs.len()))
     };
     match counted.await {
-        Ok(runs) if runs >= gesta_store::PAGE_MAX as usize => Finding::ok("store", "SQLite, sound, many runs"),
-        Ok(runs) => Finding::ok("store", format!("SQLite, sound, {runs} run{}", if runs == 1 { "" } else { "s" })),
+        Ok((what, runs)) if runs >= gesta_store::PAGE_MAX as usize => {
+            Finding::ok("store", format!("{what}, many runs"))
+        }
+        Ok((what, runs)) => Finding::ok("store", format!("{what}, {runs} run{}", if runs == 1 { "" } else { "s" })),
         Err(failure) => of_failure("store", failure),
     }
 }

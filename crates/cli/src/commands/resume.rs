@@ -15,7 +15,7 @@ use crate::environment::Environment;
 use crate::exit::{CODES, Ended, Exit, Failure};
 use crate::holds::{name_of, named, read_object};
 use crate::live::Line;
-use crate::place::{Place, secrets_of};
+use crate::place::Place;
 use crate::render::Teller;
 use crate::stored;
 use crate::terminal::Look;
@@ -67,8 +67,8 @@ impl Resume {
             Some(path) => Environment::default().and_file(path)?,
             None => Environment::default(),
         };
-        let place = Place::open(globals, None)?;
         wait_for(async {
+            let place = Place::open(globals, None).await?;
             let store = place.store();
             let head = stored::find(&place, &self.run).await?;
             let shown = stored::read(&store, &head.run).await?;
@@ -82,7 +82,7 @@ impl Resume {
                 listener: Some(line.listener.clone()),
             };
             let lookup = environment.lookup();
-            let secrets = || secrets_of(&place.data);
+            let secrets = || place.secrets();
             let work = FolderAgent::resume(Arc::clone(&store), &head.run, &lookup, &secrets, resume);
             let mut screens = Screens::new(self.json, globals);
             let teller = Teller::new(&shown.run.plan().spec).after(&shown.stored.events);

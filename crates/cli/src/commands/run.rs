@@ -16,7 +16,7 @@ use crate::holds;
 use crate::left::closes;
 use crate::lines::{INPUT_BYTES_MAX, whole_stdin};
 use crate::live::{Line, Live, Notes, summary, ways_on};
-use crate::place::{Place, agent_folder, secrets_of};
+use crate::place::{Place, agent_folder};
 use crate::render::Teller;
 use crate::shell::quoted;
 use crate::terminal::{Look, Screen};
@@ -64,11 +64,11 @@ impl Run {
         let environment = Environment::with_model(self.model.as_deref());
         let folder = agent_folder(&self.folder, &environment)?;
         let input = self.input()?;
-        let place = Place::open(globals, Some(&folder))?;
-        let secrets = || secrets_of(&place.data);
-        let agent = FolderAgent::open(&folder, &environment.lookup(), Some(place.store()), &secrets)?;
         let teller = Teller::new(&folder.settings.plan);
         wait_for(async {
+            let place = Place::open(globals, Some(&folder)).await?;
+            let secrets = || place.secrets();
+            let agent = FolderAgent::open(&folder, &environment.lookup(), Some(place.store()), &secrets)?;
             let line = Line::new();
             let ask = Ask {
                 input,

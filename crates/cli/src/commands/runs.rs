@@ -45,8 +45,8 @@ enum StatusWord {
 
 impl Runs {
     pub(crate) fn run(self, globals: &Globals) -> Ended {
-        let place = Place::open_to_read(globals)?;
         wait_for(async {
+            let place = Place::open_to_read(globals).await?;
             let store = place.store();
             let status = self.status.map(|status| match status {
                 StatusWord::Open => Status::Open,

@@ -41,8 +41,8 @@ pub(crate) struct Show {
 
 impl Show {
     pub(crate) fn run(self, globals: &Globals) -> Ended {
-        let place = Place::open_to_read(globals)?;
         wait_for(async {
+            let place = Place::open_to_read(globals).await?;
             let store = place.store();
             let head = stored::find(&place, &self.run).await?;
             let mut screen = Screen::stdout();

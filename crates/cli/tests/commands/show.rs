@@ -80,7 +80,7 @@ fn the_data_folder_may_be_named_in_every_way() {
     let by_env = |name: &str, value: &str| home.command(&["show", "last"]).env(name, value).output().unwrap().status;
     assert_eq!(by_env("GESTA_DATA", "here").code(), Some(0));
     assert_eq!(by_env("DATABASE_URL", "sqlite:here/gesta.db").code(), Some(0));
-    assert_eq!(by_env("DATABASE_URL", "postgres://localhost/x").code(), Some(2));
+    assert_eq!(by_env("DATABASE_URL", "mysql://localhost/x").code(), Some(2));
     assert_eq!(by_env("GESTA_DATA", "elsewhere").code(), Some(2));
 }
 

@@ -5,18 +5,12 @@ use gesta_run::time::Timestamp;
 use rusqlite::{Connection, params};
 
 use super::failure::Failure;
-use super::steps::{self, number};
 use super::talks::all;
-use super::{Sqlite, rows, statements as sql};
+use super::{Sqlite, rows, statements as sql, steps};
 use crate::document::{DocumentChange, DocumentHead, StoredDocument, check_size, next_version};
+use crate::prepared::{DocumentRow, number};
 use crate::traits::{Documents, Pending};
 use crate::types::{Lease, page};
-
-/// What one append does to documents.
-pub(super) struct DocumentRow {
-    pub(super) working: Option<Vec<u8>>,
-    pub(super) change: DocumentChange,
-}
 
 impl DocumentRow {
     /// Writes it; an append that is not about documents costs no statement.

@@ -1,22 +1,16 @@
 //! The event log in SQLite.
 
 use gesta_run::event::Event;
-use gesta_run::hold::{Hold, HoldState};
-use gesta_run::id::{ContactId, ConversationId, RunId};
-use gesta_run::outcome::{Outcome, Status};
-use gesta_run::time::Timestamp;
+use gesta_run::id::{ContactId, RunId};
+use gesta_run::outcome::Status;
 use rusqlite::types::Value as Cell;
 use rusqlite::{params, params_from_iter};
 
-use super::documents::DocumentRow;
-use super::rows::{self, word};
-use super::steps::{self, Append, Batch, HoldClosedRow, HoldRow, Open, TurnRow, number};
-use super::{Sqlite, statements as sql};
-use crate::codec;
-use crate::document;
+use super::{Sqlite, rows, statements as sql, steps};
 use crate::error::StoreError;
+use crate::prepared::{Open, append, batch, number, word};
 use crate::traits::{Pending, RunLog};
-use crate::types::{HeadChange, HoldClosed, Lease, NewRun, RunFilter, RunHead, StoredRun, page};
+use crate::types::{HeadChange, Lease, NewRun, RunFilter, RunHead, StoredRun, page};
 
 impl RunLog for Sqlite {
     fn open<'a>(&'a self, new: NewRun, first: &'a [Event]) -> Pending<'a, Lease> {
@@ -35,8 +29,8 @@ impl RunLog for Sqlite {
             };
             let tenant = self.tenant.as_str().to_owned();
             let NewRun { run, agent, conversation, contact, config, at } = new;
-            let open = Open { tenant, bucket, run, agent, conversation, contact, config, at, until, first };
-            self.writer()?.write(move |connection| open.perform(connection, &owners, now)).await?;
+            let open = Open { tenant, bucket, run, agent, conversation, contact, config, at, first };
+            self.writer()?.write(move |connection| open.perform(connection, &owners, (now, until))).await?;
             Ok(lease)
         })
     }
@@ -44,8 +38,8 @@ impl RunLog for Sqlite {
     fn append<'a>(&'a self, lease: &'a Lease, at: u64, events: &'a [Event], change: HeadChange) -> Pending<'a, ()> {
         let (now, until) = self.lease_times();
         Box::pin(async move {
-            let append = append(self.tenant.as_str(), lease, at, events, change, until)?;
-            self.writer()?.write(move |connection| append.perform(connection, now)).await
+            let append = append(self.tenant.as_str(), lease, at, events, change)?;
+            self.writer()?.write(move |connection| append.perform(connection, (now, until))).await
         })
     }
 
@@ -161,55 +155,4 @@ fn filter_cells(filter: &RunFilter) -> Result<[Cell; 8], StoreError> {
         after.map(|it| it.run.as_str().to_owned()).into(),
         i64::from(page(filter.limit)).into(),
     ])
-}
-
-fn batch(run: &RunId, at: u64, events: &[Event]) -> Result<Batch, StoreError> {
-    let body = if events.is_empty() { String::new() } else { codec::write_events(run, events)? };
-    Ok(Batch { position: number(at), number: number(events.len() as u64), body })
-}
-
-fn append(
-    tenant: &str,
-    lease: &Lease,
-    at: u64,
-    events: &[Event],
-    change: HeadChange,
-    until: Timestamp,
-) -> Result<Append, StoreError> {
-    document::check_size(change.working.as_deref())?;
-    let run = &lease.run;
-    let conversation: Option<&ConversationId> = lease.conversation.as_ref();
-    Ok(Append {
-        tenant: tenant.to_owned(),
-        lease: lease.clone(),
-        batch: batch(run, at, events)?,
-        status: word(&change.status)?,
-        ended: change.status == Status::Ended,
-        outcome: change.outcome.map(Outcome::as_str),
-        closed: change.closed,
-        updated_at: events.last().map(|event| event.at),
-        until: (!change.release).then_some(until),
-        frees: change.frees_conversation(),
-        holds: change.holds.iter().map(|hold| hold_row(run, hold)).collect::<Result<_, _>>()?,
-        holds_closed: change.holds_closed.iter().map(|closed| closed_row(run, closed)).collect::<Result<_, _>>()?,
-        turn: change.turn.as_ref().filter(|_| conversation.is_some()).map(|turn| TurnRow::of(run, turn)).transpose()?,
-        document: DocumentRow { working: change.working, change: change.document },
-    })
-}
-
-fn hold_row(run: &RunId, hold: &Hold) -> Result<HoldRow, StoreError> {
-    Ok(HoldRow {
-        call: hold.id.as_str().to_owned(),
-        tool: hold.name.clone(),
-        kind: word(&hold.kind)?,
-        state: word(&hold.state)?,
-        undecided: hold.state == HoldState::Undecided,
-        body: codec::write(hold).map_err(|reason| StoreError::Unwritable { run: run.clone(), reason })?,
-    })
-}
-
-fn closed_row(run: &RunId, closed: &HoldClosed) -> Result<HoldClosedRow, StoreError> {
-    let answer = closed.answer.as_ref().map(codec::write).transpose();
-    let answer = answer.map_err(|reason| StoreError::Unwritable { run: run.clone(), reason })?;
-    Ok(HoldClosedRow { call: closed.call.clone(), at: closed.at, answer })
 }

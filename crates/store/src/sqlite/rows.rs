@@ -5,34 +5,19 @@ use gesta_run::outcome::{Outcome, Status};
 use gesta_run::time::Timestamp;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension, Row, params};
-use serde::de::DeserializeOwned;
 
 use super::failure::Failure;
 use super::statements as sql;
 use crate::codec::{self, EventRow};
 use crate::document::{DocumentHead, StoredDocument};
 use crate::error::StoreError;
+use crate::prepared::from_word;
 use crate::types::{ConversationHead, HoldClosed, LeaseHolder, OpenHold, RunHead, Turn, WireRecord};
 
 /// A run's head and the bucket it lies in.
 pub(super) struct FoundRun {
     pub(super) bucket: i16,
     pub(super) head: RunHead,
-}
-
-/// The word of a value on disk, which is its word on the wire.
-pub(super) fn word<T: serde::Serialize>(value: &T) -> Result<String, StoreError> {
-    match serde_json::to_value(value) {
-        Ok(serde_json::Value::String(word)) => Ok(word),
-        _ => {
-            Err(StoreError::DamagedRow { what: "a value to be written".to_owned(), reason: "it is no word".to_owned() })
-        }
-    }
-}
-
-fn from_word<T: DeserializeOwned>(what: &str, word: String) -> Result<T, StoreError> {
-    serde_json::from_value(serde_json::Value::String(word))
-        .map_err(|cause| StoreError::DamagedRow { what: what.to_owned(), reason: cause.to_string() })
 }
 
 /// The text of a column, whatever its type says: a damaged file may hold anything.

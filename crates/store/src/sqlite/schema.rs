@@ -5,7 +5,7 @@ pub(super) const APPLICATION_ID: i32 = 0x4765_7374;
 
 /// The steps from an empty file to the newest form. Step `n` leads to version `n + 1`; a step that was ever released is
 /// never changed, only followed by another.
-pub(super) const MIGRATIONS: &[&str] = &[V1, V2];
+pub(crate) const MIGRATIONS: &[&str] = &[V1, V2];
 
 /// The version this program writes, kept in `PRAGMA user_version`.
 pub(super) fn version() -> u32 {

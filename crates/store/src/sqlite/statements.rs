@@ -17,7 +17,7 @@ macro_rules! statements {
 
         /// The statements of this group, for the test.
         #[cfg(test)]
-        pub(super) const $list: &[(&str, &str)] = &[$((stringify!($name), $name),)*];
+        pub(crate) const $list: &[(&str, &str)] = &[$((stringify!($name), $name),)*];
     };
 }
 

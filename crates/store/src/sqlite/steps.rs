@@ -4,21 +4,13 @@ use gesta_run::id::{ContactId, ConversationId, RunId};
 use gesta_run::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::documents::DocumentRow;
 use super::failure::Failure;
 use super::owners::Owners;
 use super::rows;
 use super::statements as sql;
-use crate::codec;
 use crate::error::{Busy, StoreError};
-use crate::types::{Lease, Turn};
-
-/// The events of one append, ready to be written.
-pub(super) struct Batch {
-    pub(super) position: i64,
-    pub(super) number: i64,
-    pub(super) body: String,
-}
+use crate::prepared::{Append, Batch, Open, number};
+use crate::types::Lease;
 
 impl Batch {
     fn write(&self, connection: &Connection, bucket: i16, tenant: &str, run: &RunId) -> Result<(), Failure> {
@@ -38,23 +30,14 @@ impl Batch {
     }
 }
 
-/// A run that is to be opened.
-pub(super) struct Open {
-    pub(super) tenant: String,
-    pub(super) bucket: i16,
-    pub(super) run: RunId,
-    pub(super) agent: String,
-    pub(super) conversation: Option<ConversationId>,
-    pub(super) contact: Option<ContactId>,
-    pub(super) config: String,
-    pub(super) at: Timestamp,
-    pub(super) until: Timestamp,
-    pub(super) first: Batch,
-}
-
 impl Open {
     /// Opens it, unless its conversation is taken.
-    pub(super) fn perform(&self, connection: &Connection, owners: &Owners, now: Timestamp) -> Result<(), Failure> {
+    pub(super) fn perform(
+        &self,
+        connection: &Connection,
+        owners: &Owners,
+        (now, until): (Timestamp, Timestamp),
+    ) -> Result<(), Failure> {
         let contact = self.contact.as_ref().map(ContactId::as_str);
         if let Some(conversation) = &self.conversation {
             check_free(connection, (self.bucket, &self.tenant, conversation), owners, now)?;
@@ -74,7 +57,7 @@ impl Open {
             self.first.number,
             self.at.0,
             owners.id(),
-            self.until.0,
+            until.0,
         ])?;
         if added == 0 {
             return Err(StoreError::RunExists { run: self.run.clone() }.into());
@@ -120,62 +103,11 @@ fn holder(
     Ok(rows.next()?.map(rows::conversation).transpose()?.and_then(|head| head.run))
 }
 
-/// One append, ready to be written.
-pub(super) struct Append {
-    pub(super) tenant: String,
-    pub(super) lease: Lease,
-    pub(super) batch: Batch,
-    pub(super) status: String,
-    pub(super) ended: bool,
-    pub(super) outcome: Option<&'static str>,
-    pub(super) closed: bool,
-    pub(super) updated_at: Option<Timestamp>,
-    /// The lease from now on; none where it is given back.
-    pub(super) until: Option<Timestamp>,
-    pub(super) frees: bool,
-    pub(super) holds: Vec<HoldRow>,
-    pub(super) holds_closed: Vec<HoldClosedRow>,
-    pub(super) turn: Option<TurnRow>,
-    pub(super) document: DocumentRow,
-}
-
-/// A hold, ready to be written.
-pub(super) struct HoldRow {
-    pub(super) call: String,
-    pub(super) tool: String,
-    pub(super) kind: String,
-    pub(super) state: String,
-    pub(super) undecided: bool,
-    pub(super) body: String,
-}
-
-/// A closed hold, ready to be written.
-pub(super) struct HoldClosedRow {
-    pub(super) call: gesta_run::id::CallId,
-    pub(super) at: Timestamp,
-    pub(super) answer: Option<String>,
-}
-
-/// A turn, ready to be written.
-pub(super) struct TurnRow {
-    pub(super) tokens: i64,
-    pub(super) body: String,
-}
-
-impl TurnRow {
-    /// Writes a turn's messages.
-    pub(super) fn of(run: &RunId, turn: &Turn) -> Result<Self, StoreError> {
-        let body =
-            codec::write(&turn.messages).map_err(|reason| StoreError::Unwritable { run: run.clone(), reason })?;
-        Ok(Self { tokens: i64::try_from(turn.tokens).unwrap_or(i64::MAX), body })
-    }
-}
-
 impl Append {
     /// Appends, or says why not. The lease and the position come first: whoever lost them is told that, whatever else
     /// would be refused, and nothing has been written then.
-    pub(super) fn perform(&self, connection: &Connection, now: Timestamp) -> Result<(), Failure> {
-        self.update_head(connection)?;
+    pub(super) fn perform(&self, connection: &Connection, (now, until): (Timestamp, Timestamp)) -> Result<(), Failure> {
+        self.update_head(connection, until)?;
         self.check_holds(connection)?;
         self.check_conversation(connection)?;
         self.batch.write(connection, self.lease.bucket, &self.tenant, &self.lease.run)?;
@@ -238,7 +170,7 @@ impl Append {
         }
     }
 
-    fn update_head(&self, connection: &Connection) -> Result<(), Failure> {
+    fn update_head(&self, connection: &Connection, until: Timestamp) -> Result<(), Failure> {
         let Lease { bucket, owner, fence, .. } = &self.lease;
         let changed = connection.prepare_cached(sql::RUN_APPEND)?.execute(params![
             bucket,
@@ -252,8 +184,8 @@ impl Append {
             self.outcome,
             self.closed,
             self.updated_at.map(|at| at.0),
-            self.until.map(|_| owner),
-            self.until.map(|at| at.0),
+            (!self.release).then_some(owner),
+            (!self.release).then_some(until.0),
         ])?;
         if changed == 0 { Err(self.refusal(connection)?.into()) } else { Ok(()) }
     }
@@ -313,11 +245,6 @@ impl Append {
         ])?;
         Ok(())
     }
-}
-
-/// Counts are far below the end of what SQLite holds.
-pub(super) fn number(count: u64) -> i64 {
-    i64::try_from(count).unwrap_or(i64::MAX)
 }
 
 /// Takes a run that nobody works on, or the work of one that is gone. Gives the lease's fence and conversation.

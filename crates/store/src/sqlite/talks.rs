@@ -6,9 +6,9 @@ use rusqlite::types::Value as Cell;
 use rusqlite::{Connection, OptionalExtension, params, params_from_iter};
 
 use super::failure::Failure;
-use super::rows::{self, word};
-use super::{Sqlite, statements as sql, steps};
+use super::{Sqlite, rows, statements as sql, steps};
 use crate::error::StoreError;
+use crate::prepared::word;
 use crate::traits::{Configs, Conversations, Holds, Pending, Wire};
 use crate::types::{ConversationHead, HoldClosed, HoldFilter, OpenHold, Turn, WireRecord, page};
 

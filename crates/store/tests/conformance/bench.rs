@@ -11,7 +11,8 @@ use gesta_run::outcome::{Outcome, Status};
 use gesta_run::time::Timestamp;
 use gesta_run::tool::Accepts;
 use gesta_store::{
-    Clock, HeadChange, HoldClosed, Lease, Memory, NewRun, Sqlite, Store, StoreError, StoreOptions, Turn,
+    Clock, HeadChange, HoldClosed, Lease, Memory, NewRun, Postgres, PostgresOptions, Sqlite, Store, StoreError,
+    StoreOptions, Turn, new_run_id,
 };
 
 /// The lease's length in the cases.
@@ -56,19 +57,42 @@ fn options() -> (StoreOptions, Arc<AtomicI64>) {
     (StoreOptions { lease_ttl_ms: TTL_MS.unsigned_abs(), clock, ..StoreOptions::default() }, now)
 }
 
-pub(crate) fn memory() -> Bench {
+pub(crate) async fn memory() -> Option<Bench> {
     let (options, now) = options();
     let store = Memory::new(options);
     let neighbour = Arc::new(store.of_tenant("neighbour"));
-    Bench { store: Arc::new(store), neighbour, now, _folder: None }
+    Some(Bench { store: Arc::new(store), neighbour, now, _folder: None })
 }
 
-pub(crate) fn sqlite() -> Bench {
+pub(crate) async fn sqlite() -> Option<Bench> {
     let folder = tempfile::tempdir().unwrap();
     let (options, now) = options();
     let store = Sqlite::open_blocking(folder.path(), options).unwrap();
     let neighbour = Arc::new(store.of_tenant("neighbour"));
-    Bench { store: Arc::new(store), neighbour, now, _folder: Some(folder) }
+    Some(Bench { store: Arc::new(store), neighbour, now, _folder: Some(folder) })
+}
+
+/// The server that `GESTA_TEST_POSTGRES` names: `cargo xtask test --only postgres` sets one up.
+pub(crate) async fn postgres() -> Option<Bench> {
+    on_server(true).await
+}
+
+pub(crate) async fn postgres_that_waits() -> Option<Bench> {
+    on_server(false).await
+}
+
+/// A tenant for each case: an empty store without making a database anew.
+async fn on_server(claims_skip_locked: bool) -> Option<Bench> {
+    let Ok(address) = std::env::var("GESTA_TEST_POSTGRES") else {
+        println!("not run: GESTA_TEST_POSTGRES names no server; `cargo xtask test --only postgres` sets one up");
+        return None;
+    };
+    let (options, now) = options();
+    let options = PostgresOptions { claims_skip_locked, connections_max: 4, ..options.into() };
+    let server = Postgres::open(&address, options).await.unwrap();
+    let store = Arc::new(server.of_tenant(new_run_id().as_str()));
+    let neighbour = Arc::new(server.of_tenant(new_run_id().as_str()));
+    Some(Bench { store, neighbour, now, _folder: None })
 }
 
 pub(crate) fn new_run(run: &str, conversation: Option<&str>, at: i64) -> NewRun {

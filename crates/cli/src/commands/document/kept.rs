@@ -13,7 +13,7 @@ use super::told;
 use crate::commands::Globals;
 use crate::environment::Environment;
 use crate::exit::{Exit, Failure};
-use crate::place::{Place, agent_folder, secrets_of};
+use crate::place::{Place, agent_folder};
 use crate::shell::quoted;
 
 /// Whose document is meant.
@@ -68,8 +68,8 @@ impl Whose {
             Some(name) => ConversationId::new(name.as_str()),
             None => ConversationId::new(format!("chat/{}", folder.settings.plan.agent)),
         };
-        let place = Place::open(globals, Some(&folder))?;
-        let secrets = secrets_of(&place.data).map_err(|why| {
+        let place = Place::open(globals, Some(&folder)).await?;
+        let secrets = place.secrets().map_err(|why| {
             let whole = why.to_string();
             let (message, help) = whole.split_once("; ").unwrap_or((&whole, "`gesta doctor` looks at the data folder"));
             Failure::usage(message, help)
