@@ -59,9 +59,11 @@ fn ask() -> Ask {
 fn log_of(told: Vec<Progress>) -> Vec<Event> {
     let event = |it| match it {
         Progress::Happened(event) => Some(*event),
-        Progress::Started { .. } | Progress::TripStarted { .. } | Progress::Delta { .. } | Progress::Finished(_) => {
-            None
-        }
+        Progress::Started { .. }
+        | Progress::TripStarted { .. }
+        | Progress::Delta { .. }
+        | Progress::Retrying { .. }
+        | Progress::Finished(_) => None,
     };
     told.into_iter().filter_map(event).collect()
 }
