@@ -13,6 +13,14 @@ pub enum Progress {
         /// The run.
         run: RunId,
     },
+    /// The turn before was left unfinished when its process died, and is ended first: what had happened in it. What
+    /// is told until [`Progress::Started`] belongs to that run.
+    TakenUp {
+        /// That run.
+        run: RunId,
+        /// Its log so far.
+        events: Vec<Event>,
+    },
     /// The model is being asked.
     TripStarted {
         /// The trip, from 0.

@@ -60,6 +60,20 @@ pub(crate) async fn supersede(parts: &Arc<Parts>, id: &RunId) -> Result<(), Agen
     driver.drive().await.map(drop)
 }
 
+/// Ends a run that was left when its process died, under another configuration than the present one: its tools and its
+/// model are not here, and what goes by their names is something else. What had begun has an unknown outcome.
+pub(crate) async fn close_left(parts: &Arc<Parts>, id: &RunId, resume: Resume) -> Result<(), AgentError> {
+    let lease = claim(parts, id).await?;
+    let (run, head) = load_leased(parts, id, &lease).await?;
+    let mut driver = recovered(taken_up(parts, run, &head, lease, &resume).await?);
+    // A call that only reads would be made again: not with another's tools.
+    if let Err(why) = driver.feed(InputKind::Cancelled) {
+        driver.abandon().await;
+        return Err(AgentError::Input(why));
+    }
+    driver.drive().await.map(drop)
+}
+
 async fn claim(parts: &Arc<Parts>, id: &RunId) -> Result<Lease, AgentError> {
     let mut tries = 0;
     loop {

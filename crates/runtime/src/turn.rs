@@ -45,10 +45,11 @@ pub(crate) async fn run(parts: &Arc<Parts>, ask: Ask) -> Result<RunResult, Agent
         config: parts.plan.hash().to_owned(),
         at,
     };
-    // A document that cannot be read leaves no trace either: nothing of the run is stored then.
-    working(parts, &id, ask.conversation.as_ref(), false).await?;
+    belongs(parts, ask.conversation.as_ref()).await?;
+    // A document that cannot be read or opened leaves no trace either: nothing of the run is stored then.
+    let opened = working(parts, &id, ask.conversation.as_ref(), false).await?;
     let journal = open(parts, new, &events, &ask).await?;
-    let working = working(parts, &id, ask.conversation.as_ref(), false).await?;
+    let working = unless_changed(opened, working_unopened(parts, &id, ask.conversation.as_ref(), false).await?);
     let history = match &ask.conversation {
         Some(conversation) => {
             History::new(parts.store.history(conversation, parts.history.turns_max).await?, parts.history)
@@ -64,8 +65,41 @@ pub(crate) async fn run(parts: &Arc<Parts>, ask: Ask) -> Result<RunResult, Agent
     driver.drive().await
 }
 
-/// The turn's working copy of the document, where the agent has one.
+/// A conversation is one agent's: what was said to one is not told to another, and what waits in it is not closed by
+/// another.
+async fn belongs(parts: &Arc<Parts>, conversation: Option<&ConversationId>) -> Result<(), AgentError> {
+    let Some(conversation) = conversation else { return Ok(()) };
+    match parts.store.conversation(conversation).await? {
+        Some(head) if head.agent != parts.plan.spec.agent => {
+            Err(AgentError::OfAnother { conversation: conversation.clone(), agent: head.agent })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The turn's working copy of the document, opened, where the agent has one.
 pub(crate) async fn working(
+    parts: &Arc<Parts>,
+    run: &RunId,
+    conversation: Option<&ConversationId>,
+    resumed: bool,
+) -> Result<Option<Working>, AgentError> {
+    let working = working_unopened(parts, run, conversation, resumed).await?;
+    if let Some(working) = &working {
+        working.open().await?;
+    }
+    Ok(working)
+}
+
+/// The copy that was opened before the conversation was the run's, unless another turn has changed the document since.
+fn unless_changed(opened: Option<Working>, now: Option<Working>) -> Option<Working> {
+    match (opened, now) {
+        (Some(opened), Some(now)) if opened.from == now.from => Some(opened),
+        (_, now) => now,
+    }
+}
+
+async fn working_unopened(
     parts: &Arc<Parts>,
     run: &RunId,
     conversation: Option<&ConversationId>,
@@ -137,9 +171,17 @@ async fn make_room(
     match busy {
         Busy::Open => Err(AgentError::Busy { run }),
         Busy::Left => {
-            // Boxed, because taking a run up drives it, and driving is what this is part of.
+            let stored = parts.store.load(&run).await?;
+            if let Some(listener) = listener {
+                listener(Progress::TakenUp { run: run.clone(), events: stored.events });
+            }
             let going_on = Resume { listener: listener.clone(), ..Resume::default() };
-            Box::pin(resume::resume(parts, &run, going_on)).await.map(drop)
+            // Boxed, because taking a run up drives it, and driving is what this is part of.
+            if stored.head.config == parts.plan.hash() {
+                Box::pin(resume::resume(parts, &run, going_on)).await.map(drop)
+            } else {
+                Box::pin(resume::close_left(parts, &run, going_on)).await
+            }
         }
         Busy::Parked | Busy::CanGoOn => match Box::pin(resume::supersede(parts, &run)).await {
             Err(AgentError::Input(FeedError::Waiting { open })) => Err(AgentError::Waiting { run, open }),

@@ -60,6 +60,7 @@ fn log_of(told: Vec<Progress>) -> Vec<Event> {
     let event = |it| match it {
         Progress::Happened(event) => Some(*event),
         Progress::Started { .. }
+        | Progress::TakenUp { .. }
         | Progress::TripStarted { .. }
         | Progress::Delta { .. }
         | Progress::Retrying { .. }

@@ -16,6 +16,8 @@ mod schema;
 mod show;
 mod test;
 
+pub(crate) use document::failed as document_failed;
+
 use std::future::Future;
 use std::path::PathBuf;
 

@@ -107,6 +107,12 @@ impl Transport {
         Self(Arc::new(Inner { pool: Pool::default(), proxies, tls, guard: spec.guard }))
     }
 
+    /// The variable, in capital letters, in which a proxy was looked up and no address of one was found. Every request
+    /// fails then.
+    pub fn wrong_proxy(&self) -> Option<&'static str> {
+        self.0.proxies.wrong()
+    }
+
     /// Sends a request and waits for the head of its response. The body is read from [`Response::body`], under the same
     /// limits, and may be `body_bytes_max` long.
     ///
