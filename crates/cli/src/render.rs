@@ -54,6 +54,8 @@ pub(crate) struct Teller {
     /// Tools that were offered besides the plan's, once there were any: what comes later is new.
     offered: Option<BTreeSet<String>>,
     begun: Begun,
+    /// Why the model failed, where nothing has happened since.
+    failed: Option<String>,
 }
 
 impl Teller {
@@ -66,6 +68,7 @@ impl Teller {
             calls: BTreeMap::new(),
             offered: None,
             begun: Begun::new(plan),
+            failed: None,
         }
     }
 
@@ -98,7 +101,10 @@ impl Teller {
         match &event.what {
             EventKind::Opened { opening, .. } => vec![said_by_user(&opening.input)],
             EventKind::Replied { trip, reply, calls } => self.replied(*trip, reply, calls),
-            EventKind::ModelFailed { fault, .. } => vec![deed(Look::Bad, format!("the model failed: {fault}"))],
+            EventKind::ModelFailed { fault, .. } => {
+                self.failed = Some(fault.message.clone());
+                vec![deed(Look::Bad, format!("the model failed: {fault}"))]
+            }
             EventKind::Offered { added, .. } => self.offered(added),
             EventKind::Decided { call, ruling } => self.decided(call, ruling),
             EventKind::Started { call } => vec![detail(format!("begins {} ({})", self.name(call), self.word(call)))],
@@ -143,6 +149,10 @@ impl Teller {
             EventKind::Intervened(it) => self.intervened(it),
             EventKind::FunctionFailed { function, error } => {
                 vec![deed(Look::Bad, format!("the agent's own {function} failed: {error}"))]
+            }
+            // What has just been said is not said again.
+            EventKind::Ended { outcome, message, .. } if self.failed.take().as_ref() == Some(message) => {
+                ended(*outcome, "")
             }
             EventKind::Ended { outcome, message, .. } => ended(*outcome, message),
             EventKind::Resumed { trips_max, .. } => {

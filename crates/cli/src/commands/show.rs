@@ -41,7 +41,7 @@ pub(crate) struct Show {
 
 impl Show {
     pub(crate) fn run(self, globals: &Globals) -> Ended {
-        let place = Place::open_to_read(globals)?;
+        let place = Place::open_if_there(globals)?.ok_or_else(stored::no_run)?;
         wait_for(async {
             let store = place.store();
             let head = stored::find(&place, &self.run).await?;

@@ -56,6 +56,24 @@ fn runs_are_listed_with_what_waits() {
 }
 
 #[test]
+fn what_only_reads_makes_nothing() {
+    let home = Home::new();
+    for words in [&["runs"][..], &["show", "last"], &["resume", "last"]] {
+        let said = home.gesta(&[&["--data", "typo"], words].concat()).ended(2);
+        said.has(&["the data folder typo is not there"]);
+        assert!(!home.path("typo").exists(), "{words:?}");
+    }
+    home.gesta(&["runs"]).ended(0).has(&["no runs; begin one"]);
+    home.gesta(&["show", "last"]).ended(2).has(&["there is no run yet"]);
+    assert!(!home.path("gesta").exists());
+    home.gesta(&["run", &example("coach"), "Hello"]).ended(0);
+    home.gesta(&["runs", "--agent", "nobody"]).ended(0).has(&["no run is like that"]);
+    let data = home.path("gesta");
+    let named = home.gesta(&["--data", data.to_str().unwrap(), "show", "nonesuch"]).ended(2);
+    named.has(&["`gesta runs --data "]);
+}
+
+#[test]
 fn events_and_exchanges_are_shown_as_they_are() {
     let (home, world) = (Home::new(), World::start(vec![says("hi")]));
     home.write("a/agent.toml", &world.agent(&[], "[storage]\nwire = true\n"));
