@@ -43,9 +43,9 @@ pub enum Progress {
         retrying: Retrying,
     },
     /// Something happened; it is in the log.
-    Happened(Box<Event>),
+    Happened(Arc<Event>),
     /// The turn is over for now: ended or parked. The last thing told.
-    Finished(Box<RunResult>),
+    Finished(Arc<RunResult>),
 }
 
 /// Takes what happens. Called in the driver: it must not block.

@@ -44,7 +44,7 @@ pub(crate) async fn resume(parts: &Arc<Parts>, id: &RunId, resume: Resume) -> Re
         }
         return Err(refused(id, why));
     }
-    Ok(Resumed { result: driver.drive().await?, already_answered })
+    Ok(Resumed { result: driver.drive().await.map(Arc::unwrap_or_clone)?, already_answered })
 }
 
 /// Closes a parked run, or one that could have gone on, because a new turn begins.
@@ -123,7 +123,7 @@ async fn taken_up(
     head: &RunHead,
     lease: Lease,
     resume: &Resume,
-) -> Result<Driver, AgentError> {
+) -> Result<Box<Driver>, AgentError> {
     let history = match &head.conversation {
         Some(conversation) => {
             History::new(parts.store.history(conversation, parts.history.turns_max).await?, parts.history)
@@ -139,7 +139,7 @@ async fn taken_up(
 }
 
 /// Whoever worked on it is gone, where it was left: what had begun and is not answered has an unknown outcome.
-fn recovered(mut driver: Driver) -> Driver {
+fn recovered(mut driver: Box<Driver>) -> Box<Driver> {
     let left = driver.run().wants().iter().any(|want| !matches!(want.effect, Effect::Hold(_)));
     if left {
         let _ = driver.feed(InputKind::Recovered);

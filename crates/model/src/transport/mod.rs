@@ -169,10 +169,14 @@ impl Transport {
                 return Ok((line, true));
             }
         }
+        // Set aside, because it takes more memory than all the rest of an exchange, and is seldom due.
+        Ok((Box::pin(self.begin(uri, target)).await?, false))
+    }
+
+    async fn begin(&self, uri: &Uri, target: &Arc<Target>) -> Result<Box<Line>, TransportError> {
         let opened = connect::open(&self.0, uri, target).await?;
         let line = Line::begin(opened).await;
-        let line = line.map_err(|reason| TransportError::Connect { host: target.to_string(), reason })?;
-        Ok((Box::new(line), false))
+        line.map(Box::new).map_err(|reason| TransportError::Connect { host: target.to_string(), reason })
     }
 }
 
