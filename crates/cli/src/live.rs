@@ -90,7 +90,18 @@ pub(crate) fn last_fault(events: &[Event]) -> Option<FaultKind> {
 impl<'a> Live<'a> {
     /// Shows a run on these screens.
     pub(crate) fn new(text: &'a mut Screen, notes: Notes<'a>, teller: Teller, details: bool) -> Self {
-        Self { text, notes, teller, details, streamed: false, begun: true, took_up: false, waits: None, happened: false, fault: None }
+        Self {
+            text,
+            notes,
+            teller,
+            details,
+            streamed: false,
+            begun: true,
+            took_up: false,
+            waits: None,
+            happened: false,
+            fault: None,
+        }
     }
 
     /// For a turn that has not begun yet: a run that was left in its conversation may be taken up first. What that one
@@ -168,7 +179,8 @@ impl<'a> Live<'a> {
             Progress::Retrying { retrying, .. } => {
                 let Retrying { attempt, attempts_max, wait_ms, because } = retrying;
                 let wait = seconds(*wait_ms);
-                let text = format!("the model failed: {because}; asks it again in {wait} ({attempt} of {attempts_max})");
+                let text =
+                    format!("the model failed: {because}; asks it again in {wait} ({attempt} of {attempts_max})");
                 self.note_whole(Look::Warn, &text);
             }
             Progress::Happened(event) => {
@@ -285,7 +297,8 @@ pub(crate) fn unwell(result: &RunResult) -> Option<String> {
     if result.status == Status::Parked || !result.deferred.is_empty() {
         let waits: Vec<String> =
             result.deferred.iter().map(|hold| format!("{} ({})", hold.name, holds::name(hold))).collect();
-        return Some(format!("parked: run {run} waits for an answer to {}", waits.join(", ")));
+        let parked = if result.status == Status::Parked { "parked: " } else { "" };
+        return Some(format!("{parked}run {run} waits for an answer to {}", waits.join(", ")));
     }
     let outcome = result.outcome.filter(|outcome| *outcome != Outcome::Completed)?;
     let because = result.error.as_ref().map(|error| error.message.replace('\n', " ")).filter(|it| !it.is_empty());

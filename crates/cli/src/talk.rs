@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use gesta_run::{AnswerError, ConversationId, Hold, HoldAnswer, FaultKind, HoldReply, Part, RunId, RunResult, Status};
+use gesta_run::{AnswerError, ConversationId, FaultKind, Hold, HoldAnswer, HoldReply, Part, RunId, RunResult, Status};
 use gesta_runtime::folder::Folder;
 use gesta_runtime::{AgentError, Ask, FolderAgent, OpenError, Resume};
 use gesta_store::Store;
@@ -206,7 +206,9 @@ impl Talk {
         for (look, text) in ways_on(&result, self.fault, &self.place.flag) {
             self.screen.line(look, &text);
         }
-        if self.quiet && let Some(why) = unwell(&result) {
+        if self.quiet
+            && let Some(why) = unwell(&result)
+        {
             self.screen.end_line();
             self.errors.line(Look::Bad, &why);
         }

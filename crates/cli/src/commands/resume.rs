@@ -5,9 +5,7 @@ use std::sync::Arc;
 
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use gesta_run::json::{DEPTH_MAX, read_strict};
-use gesta_run::{
-    AnswerError, Binding, Effect, FaultKind, HoldAnswer, HoldReply, Outcome, Run, RunId, Status,
-};
+use gesta_run::{AnswerError, Binding, Effect, FaultKind, HoldAnswer, HoldReply, Outcome, Run, RunId, Status};
 use gesta_runtime::{AgentError, FolderAgent, OpenError, Resumed};
 use gesta_store::Store;
 

@@ -184,7 +184,11 @@ fn attachment(path: &Path) -> Result<Part, Failure> {
         _ => "application/octet-stream",
     };
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
-    Ok(Part::File { media_type: media_type.to_owned(), name, source: Source::Base64(STANDARD.encode(read_bytes(path)?)) })
+    Ok(Part::File {
+        media_type: media_type.to_owned(),
+        name,
+        source: Source::Base64(STANDARD.encode(read_bytes(path)?)),
+    })
 }
 
 fn extension(path: &Path) -> String {

@@ -173,7 +173,7 @@ fn a_talk_that_is_told_to_end_cancels_what_goes_on_and_ends() {
 fn a_line_that_is_no_text_is_refused_and_a_slash_can_be_said() {
     let home = Home::new();
     home.write("a/agent.toml", "name = \"a\"\n");
-    home.write("a/model.script", "user matches \"/^.etc.passwd$/\":\nmodel: A file.\n\notherwise:\nmodel: Hi.\n");
+    home.write("a/model.script", "user matches /^.etc.passwd$/:\nmodel: A file.\n\notherwise:\nmodel: Hi.\n");
     let said = home.gesta_with(&["chat", "a"], b"caf\xff\nhello\n//etc/passwd\n/help\n").ended(0);
     let said = said.has(&["not UTF-8", "Hi.", "A file.", "//TEXT"]);
     assert_eq!(said.out.matches("Hi.").count(), 1, "{said:?}");

@@ -72,7 +72,7 @@ fn programs_read_why_an_answer_was_refused() {
     refused(&["--approve", "r1", "--arguments", edited], 2, "arguments_invalid").has(&["\"amount\" is a required"]);
     refused(&["--approve", "r1", "--deny", "r1", "--reason", "x"], 2, "conflict").has(&["two different answers"]);
     refused(&["--deny", "r1", "--reason", " "], 2, "no_reason");
-    refused(&["--deny", "r1"], 2, "usage").has(&["needs --reason", "gesta resume --help"]);
+    refused(&["--deny", "r1"], 2, "no_reason").has(&["needs --reason", "gesta resume --help"]);
     assert_eq!(home.result("last")["status"], json!("parked"));
     home.gesta(&["resume", "last", "--deny", "r1", "--reason", "ask first"]).ended(0);
     refused(&["--approve", "r1"], 1, "conflict").has(&["the first answer counts: it was denied: ask first"]);

@@ -184,7 +184,7 @@ fn a_request_that_is_tried_again_is_told() {
 fn a_picture_is_known_by_its_bytes_and_a_mark_in_front_of_a_text_is_no_part_of_it() {
     let home = Home::new();
     home.write("a/agent.toml", "name = \"a\"\n");
-    home.write("a/model.script", "user matches \"/^hello$/\":\nmodel: Hi.\n\notherwise:\nmodel: What?\n");
+    home.write("a/model.script", "user matches /^hello$/:\nmodel: Hi.\n\notherwise:\nmodel: What?\n");
     home.write("noise.png", "noise");
     home.gesta(&["run", "a", "x", "--image", "noise.png"]).ended(2).has(&["noise.png is no picture", "help: "]);
     assert_eq!(home.gesta_with(&["run", "a", "-"], "\u{feff}hello\n").ended(0).out, "Hi.\n");

@@ -56,6 +56,22 @@ fn runs_are_listed_with_what_waits() {
 }
 
 #[test]
+fn an_action_that_waits_for_a_person_is_listed_with_what_is_parked() {
+    let home = Home::new();
+    home.write(
+        "a/agent.toml",
+        "name = \"a\"\n[[tools]]\nname = \"mail\"\neffect = \"staged\"\nneeds_approval = true\nanswers = [{ result = 1 }]\n",
+    );
+    home.write("a/model.script", "model: calls m1 mail {}\nmodel: It is written.\n");
+    let said = home.gesta(&["run", "-q", "a", "Write to her"]).ended(0);
+    assert!(said.err.starts_with("run ") && said.err.contains("waits for an answer to mail (m1)"), "{said:?}");
+    home.gesta(&["run", &example("coach"), "hello"]).ended(0);
+    let waits = home.gesta(&["runs", "--status", "parked", "--json"]).ended(0).json();
+    assert_eq!((&waits["status"], &waits["holds"][0]["name"]), (&json!("ended"), &json!("mail")));
+    home.gesta(&["runs", "--status", "parked", "--agent", "coach"]).ended(0).has(&["no run is like that"]);
+}
+
+#[test]
 fn what_only_reads_makes_nothing() {
     let home = Home::new();
     for words in [&["runs"][..], &["show", "last"], &["resume", "last"]] {
