@@ -10,6 +10,7 @@ use gesta_runtime::{AgentError, OpenError};
 use gesta_store::StoreError;
 use serde_json::{Value, json};
 
+use crate::commands::{Globals, moment};
 use crate::shell::quoted;
 
 /// What the process hands back; `docs/errors.md` lists the numbers.
@@ -29,13 +30,13 @@ pub(crate) enum Exit {
     StoreFailed,
     /// It was done, but standard output could not be written.
     Unwritten,
-    /// Someone pressed Ctrl-C.
+    /// Someone pressed Ctrl-C, or the program was asked to end.
     Cancelled,
 }
 
 /// The table of exit codes, as `--help` shows it.
 pub(crate) const CODES: &str = "Exit codes: 0 completed, 1 another outcome, 2 usage or configuration, 3 parked, \
-                                4 the model failed, 5 the store failed, 6 standard output cannot be written, 130 cancelled.";
+                                4 the model failed, 5 the store failed, 6 standard output cannot be written, 130 cancelled (143 by SIGTERM, 129 by SIGHUP).";
 
 impl Exit {
     /// The word for a failure that has none of its own.
@@ -72,7 +73,7 @@ impl From<Exit> for ExitCode {
             Exit::ModelFailed => 4,
             Exit::StoreFailed => 5,
             Exit::Unwritten => 6,
-            Exit::Cancelled => 130,
+            Exit::Cancelled => crate::signals::cancelled_code(),
         })
     }
 }
@@ -105,6 +106,22 @@ impl Failure {
     #[must_use]
     pub(crate) fn coded(mut self, code: &'static str) -> Self {
         self.code = code;
+        self
+    }
+
+    /// The same failure, with the data folder of the command line in each command that it names.
+    #[must_use]
+    pub(crate) fn of_data(mut self, globals: &Globals) -> Self {
+        if let Some(data) = &globals.data {
+            self = self.naming(&format!(" --data {}", quoted(data)));
+        }
+        self
+    }
+
+    /// The same failure, with this flag behind each command that it names; see [`Failure::of_data`].
+    #[must_use]
+    pub(crate) fn naming(mut self, flag: &str) -> Self {
+        self.help = with_data(&self.help, flag);
         self
     }
 
@@ -203,8 +220,30 @@ impl fmt::Display for Failure {
     }
 }
 
+/// Commands that mean something else in another data folder.
+const OF_DATA: [&str; 4] = ["resume", "runs", "show", "doctor"];
+
+/// A text with a flag behind each command in it that depends on the data folder.
+fn with_data(text: &str, flag: &str) -> String {
+    let is_command = |piece: &str| {
+        let word = piece.strip_prefix("gesta ").and_then(|rest| rest.split(' ').next());
+        word.is_some_and(|word| OF_DATA.contains(&word)) && !piece.contains("--data")
+    };
+    let pieces: Vec<String> = text
+        .split('`')
+        .map(|piece| if is_command(piece) { format!("{piece}{flag}") } else { piece.to_owned() })
+        .collect();
+    pieces.join("`")
+}
+
 impl From<StoreError> for Failure {
     fn from(why: StoreError) -> Self {
+        if let StoreError::Leased { run, until } = &why {
+            let message = format!("another process works on run `{run}`");
+            let until = moment(*until);
+            let help = format!("try again when it is done; where it has died, it lets go of the run at {until}");
+            return Self::new(Exit::Other, message, help).coded(why.code());
+        }
         let exit = match &why {
             StoreError::NoSuchRun { .. } | StoreError::Exists { .. } => Exit::Usage,
             StoreError::Leased { .. }
@@ -285,6 +324,24 @@ impl From<OpenError> for Failure {
                 .or_help("`gesta doctor` tells which keys are set; `--model script` needs none")
                 .coded("provider_unusable"),
             _ => Self::split(Exit::Usage, &why).or_help("`gesta check FOLDER` looks at the agent"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::with_data;
+
+    #[test]
+    fn a_command_in_a_help_names_the_data_folder_where_it_matters() {
+        let flag = " --data d";
+        for (help, said) in [
+            ("`gesta show r1` tells how it stands", "`gesta show r1 --data d` tells how it stands"),
+            ("see `gesta runs`, or `gesta show r1 --data d`", "see `gesta runs --data d`, or `gesta show r1 --data d`"),
+            ("look with `gesta check a`", "look with `gesta check a`"),
+            ("", ""),
+        ] {
+            assert_eq!(with_data(help, flag), said);
         }
     }
 }

@@ -79,31 +79,56 @@ pub(crate) fn commands_of(hold: &Hold, flag: &str) -> Vec<String> {
     }
 }
 
-/// Asks the person about each hold that waits. Those that are left as they are have no answer.
-pub(crate) async fn ask(lines: &Lines, screen: &mut Screen, holds: &[Hold]) -> Vec<HoldAnswer> {
+/// What a person says to the holds that wait.
+#[derive(Default)]
+pub(crate) struct Asked {
+    /// Those that are left as they are have no answer.
+    pub(crate) answers: Vec<HoldAnswer>,
+    /// The person leaves the talk; nothing is answered then.
+    pub(crate) leaves: bool,
+}
+
+/// What was said to one hold.
+enum Said {
+    Reply(HoldReply),
+    Park,
+    Leave,
+}
+
+/// Asks the person about each hold that waits.
+pub(crate) async fn ask(lines: &Lines, screen: &mut Screen, holds: &[Hold]) -> Asked {
     let mut answers = Vec::new();
     for hold in holds {
         for line in lines_of(hold) {
             screen.line(Look::Warn, &format!("  {line}"));
         }
         match ask_one(lines, screen, hold).await {
-            Some(answer) => answers.push(HoldAnswer { binding: hold.binding.clone(), answer }),
-            None => screen.line(Look::Faint, "  left as it is"),
+            Said::Reply(answer) => answers.push(HoldAnswer { binding: hold.binding.clone(), answer }),
+            Said::Park => screen.line(Look::Faint, "  left as it is"),
+            Said::Leave => return Asked { leaves: true, ..Asked::default() },
         }
     }
-    answers
+    Asked { answers, leaves: false }
 }
 
-async fn ask_one(lines: &Lines, screen: &mut Screen, hold: &Hold) -> Option<HoldReply> {
+async fn ask_one(lines: &Lines, screen: &mut Screen, hold: &Hold) -> Said {
     let choices = match (hold.state, hold.accepts) {
         (HoldState::Undecided, _) => "[r]esult, [f]ailed, [u]nknown, [p]ark? ",
         (_, Accepts::External) => "[r]esult, [d]eny, [f]ailed, [p]ark? ",
         _ => "[a]pprove, [e]dit, [d]eny, [p]ark? ",
     };
     loop {
-        let Typed::Line(line) = lines.read(&format!("  {choices}"), false).await else { return None };
+        let line = match lines.read(&format!("  {choices}"), false).await {
+            Typed::Line(line) => line,
+            Typed::Unusable(_) => continue,
+            Typed::End => return Said::Leave,
+            Typed::Interrupted | Typed::Failed(_) => return Said::Park,
+        };
+        if matches!(line.trim(), "/quit" | "/exit") {
+            return Said::Leave;
+        }
         let reply = match letter(choices, &line) {
-            Some('p') => return None,
+            Some('p') => return Said::Park,
             Some('a') => Some(HoldReply::Approve { arguments: None }),
             Some('e') => edited(lines, screen, hold).await.map(|it| HoldReply::Approve { arguments: Some(it) }),
             Some('d') => text(lines, "  reason: ").await.map(|reason| HoldReply::Deny { reason }),
@@ -115,8 +140,8 @@ async fn ask_one(lines: &Lines, screen: &mut Screen, hold: &Hold) -> Option<Hold
                 None
             }
         };
-        if reply.is_some() {
-            return reply;
+        if let Some(reply) = reply {
+            return Said::Reply(reply);
         }
     }
 }
@@ -139,7 +164,7 @@ fn explain(screen: &mut Screen, choices: &str) {
         ("[u]", "nobody knows what came of it; the model is told so"),
         ("[p]", "it goes on waiting; /approve and /deny answer it later, as does `gesta resume`"),
     ];
-    screen.line(Look::Faint, "  type one of the letters in brackets:");
+    screen.line(Look::Faint, "  type one of the letters in brackets, or /quit:");
     for (letter, meaning) in meanings.iter().filter(|(letter, _)| choices.contains(letter)) {
         screen.line(Look::Faint, &format!("    {letter} {meaning}"));
     }

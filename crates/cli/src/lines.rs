@@ -8,8 +8,13 @@ use rustyline::DefaultEditor;
 use rustyline::error::ReadlineError;
 use tokio::sync::oneshot;
 
+use crate::signals::{Signal, Signals};
+
 /// The longest line, and the longest input from a pipe, in bytes.
 pub(crate) const INPUT_BYTES_MAX: u64 = 16 * 1024 * 1024;
+
+/// What editors of other systems put in front of UTF-8.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// What came of asking for a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,7 +25,9 @@ pub(crate) enum Typed {
     Interrupted,
     /// Nothing more will come.
     End,
-    /// It cannot be read.
+    /// What was typed is no text; more can be read.
+    Unusable(String),
+    /// Nothing can be read.
     Failed(String),
 }
 
@@ -58,10 +65,18 @@ impl Lines {
         if self.ask.send(question).is_err() {
             return Typed::End;
         }
-        tokio::select! {
-            typed = typed => typed.unwrap_or(Typed::End),
-            // An editor takes Ctrl-C as a key; from a pipe it is the signal that counts.
-            Ok(()) = tokio::signal::ctrl_c(), if !self.interactive => Typed::Interrupted,
+        tokio::pin!(typed);
+        let mut signals = Signals::listen();
+        loop {
+            tokio::select! {
+                typed = &mut typed => return typed.unwrap_or(Typed::End),
+                signal = signals.next() => match signal {
+                    // An editor takes Ctrl-C as a key; from a pipe it is the signal that counts.
+                    Signal::Interrupt if self.interactive => {}
+                    Signal::Interrupt => return Typed::Interrupted,
+                    Signal::End => return Typed::End,
+                },
+            }
         }
     }
 }
@@ -84,6 +99,7 @@ fn from_terminal(questions: &mpsc::Receiver<Question>, history: &PathBuf) {
             }
             Err(ReadlineError::Interrupted) => Typed::Interrupted,
             Err(ReadlineError::Eof) => Typed::End,
+            Err(ReadlineError::Io(why)) if why.kind() == io::ErrorKind::InvalidData => refused(&mut editor),
             Err(why) => Typed::Failed(why.to_string()),
         };
         if question.answer.send(typed).is_err() {
@@ -91,6 +107,18 @@ fn from_terminal(questions: &mpsc::Receiver<Question>, history: &PathBuf) {
         }
     }
 }
+
+/// A key that is no UTF-8 stops the editor in the middle of a line: what is still typed of it is no line of its own.
+fn refused(editor: &mut DefaultEditor) -> Typed {
+    while let Err(ReadlineError::Io(why)) = editor.readline("  not UTF-8: press Enter, and type it anew ") {
+        if why.kind() != io::ErrorKind::InvalidData {
+            return Typed::Failed(why.to_string());
+        }
+    }
+    Typed::Unusable(NOT_UTF8.to_owned())
+}
+
+const NOT_UTF8: &str = "a line is not UTF-8";
 
 fn from_pipe(questions: &mpsc::Receiver<Question>) {
     let mut stdin = io::stdin().lock();
@@ -111,13 +139,13 @@ fn read_line(from: &mut impl BufRead) -> Typed {
         }
         Ok(_) => match String::from_utf8(bytes) {
             Ok(line) => Typed::Line(line.trim_end_matches(['\n', '\r']).to_owned()),
-            Err(_) => Typed::Failed("a line is not UTF-8".to_owned()),
+            Err(_) => Typed::Unusable(NOT_UTF8.to_owned()),
         },
         Err(why) => Typed::Failed(why.to_string()),
     }
 }
 
-/// All that a pipe holds.
+/// All that a pipe holds, without a byte order mark at its beginning.
 ///
 /// # Errors
 /// It cannot be read, is too long, or is not UTF-8; with the way out.
@@ -127,6 +155,9 @@ pub(crate) fn whole_stdin() -> Result<String, (String, &'static str)> {
     read.map_err(|why| (why.to_string(), "pipe a text into it"))?;
     if bytes.len() as u64 > INPUT_BYTES_MAX {
         return Err((format!("it is longer than {INPUT_BYTES_MAX} bytes"), "send less, or a part of it"));
+    }
+    if bytes.starts_with(BYTE_ORDER_MARK) {
+        bytes.drain(..BYTE_ORDER_MARK.len());
     }
     String::from_utf8(bytes).map_err(|_| ("it is not UTF-8".to_owned(), "convert it to UTF-8, or add it with --file"))
 }
@@ -140,7 +171,7 @@ mod tests {
         let mut from = io::Cursor::new(b"a\r\n\n\xc3\xa4 b\n\xff\nlast".to_vec());
         let typed: Vec<Typed> = std::iter::repeat_with(|| read_line(&mut from)).take(6).collect();
         let line = |text: &str| Typed::Line(text.to_owned());
-        let bad = Typed::Failed("a line is not UTF-8".to_owned());
+        let bad = Typed::Unusable(NOT_UTF8.to_owned());
         assert_eq!(typed, [line("a"), line(""), line("ä b"), bad, line("last"), Typed::End]);
     }
 }

@@ -2,13 +2,18 @@
 
 use std::future::Future;
 use std::sync::Arc;
+use std::time::Duration;
 
-use gesta_run::{Delta, Outcome, RunResult, Status};
+use gesta_model::Retrying;
+use gesta_run::event::EventKind;
+use gesta_run::{Delta, Event, FaultKind, Outcome, RunResult, Status};
 use gesta_runtime::{Cancel, Listener, Progress};
 use tokio::sync::mpsc::{self, UnboundedReceiver};
 
+use crate::holds;
 use crate::render::{Teller, Told, Voice};
 use crate::shell::quoted;
+use crate::signals::Signals;
 use crate::terminal::{Look, Screen};
 
 /// Where it goes what is not the model's text.
@@ -37,19 +42,16 @@ pub(crate) struct Live<'a> {
     begun: bool,
     /// Something was told of a run that was left before.
     took_up: bool,
+    /// What is said where nothing happens for a while.
+    waits: Option<String>,
+    /// Something happened in the run.
+    pub(crate) happened: bool,
+    /// How the model failed last.
+    pub(crate) fault: Option<FaultKind>,
 }
 
-/// Someone pressed Ctrl-C a second time: nothing is waited for any more.
+/// Someone pressed Ctrl-C a second time, or while nothing had begun: nothing is waited for any more.
 pub(crate) struct Left;
-
-/// From now on Ctrl-C is a signal to this program and no longer its end, also between two things that are waited for.
-pub(crate) async fn take_ctrl_c() {
-    tokio::select! {
-        biased;
-        _ = tokio::signal::ctrl_c() => {}
-        () = std::future::ready(()) => {}
-    }
-}
 
 /// A signal that ends the run, and a listener whose news arrive at the other end.
 pub(crate) struct Line {
@@ -70,10 +72,36 @@ impl Line {
     }
 }
 
+/// How long nothing may happen before it is said what is waited for.
+const PATIENCE: Duration = Duration::from_millis(300);
+
+fn fault_of(event: &Event) -> Option<FaultKind> {
+    match &event.what {
+        EventKind::ModelFailed { fault, .. } => Some(fault.kind),
+        _ => None,
+    }
+}
+
+/// How the model failed last in these events.
+pub(crate) fn last_fault(events: &[Event]) -> Option<FaultKind> {
+    events.iter().rev().find_map(fault_of)
+}
+
 impl<'a> Live<'a> {
     /// Shows a run on these screens.
     pub(crate) fn new(text: &'a mut Screen, notes: Notes<'a>, teller: Teller, details: bool) -> Self {
-        Self { text, notes, teller, details, streamed: false, begun: true, took_up: false }
+        Self {
+            text,
+            notes,
+            teller,
+            details,
+            streamed: false,
+            begun: true,
+            took_up: false,
+            waits: None,
+            happened: false,
+            fault: None,
+        }
     }
 
     /// For a turn that has not begun yet: a run that was left in its conversation may be taken up first. What that one
@@ -84,7 +112,16 @@ impl<'a> Live<'a> {
         self
     }
 
-    /// Waits for the work and shows what it tells meanwhile. Ctrl-C cancels it; a second one leaves it as a crash would.
+    /// For a run that somebody else works on, as it seems: says so where nothing happens for a while. Until something
+    /// does, Ctrl-C leaves at once.
+    #[must_use]
+    pub(crate) fn waiting(mut self, waits: Option<String>) -> Self {
+        self.waits = waits;
+        self
+    }
+
+    /// Waits for the work and shows what it tells meanwhile. Ctrl-C cancels it, as do SIGTERM and SIGHUP; a second one
+    /// leaves it as a crash would.
     ///
     /// # Errors
     /// It was left.
@@ -92,20 +129,26 @@ impl<'a> Live<'a> {
         let Line { cancel, mut news, .. } = line;
         tokio::pin!(work);
         // Kept over the loop: a new one would miss what was pressed between two of them.
-        let mut pressed = Box::pin(tokio::signal::ctrl_c());
+        let mut signals = Signals::listen();
+        let patience = tokio::time::sleep(PATIENCE);
+        tokio::pin!(patience);
+        let mut told = self.waits.is_none();
         loop {
             tokio::select! {
                 biased;
                 Some(progress) = news.recv() => self.progress(&progress),
-                listening = &mut pressed => {
-                    if cancel.is_cancelled() && listening.is_ok() {
+                _ = signals.next() => {
+                    if cancel.is_cancelled() || self.waits.is_some() && !self.happened {
                         return Err(Left);
                     }
-                    if listening.is_ok() {
-                        cancel.cancel();
-                        self.note(Look::Warn, "cancelling; Ctrl-C again leaves at once");
+                    cancel.cancel();
+                    self.note(Look::Warn, "cancelling; Ctrl-C again leaves at once");
+                }
+                () = &mut patience, if !told => {
+                    told = true;
+                    if let Some(waits) = self.waits.clone().filter(|_| !self.happened) {
+                        self.note_whole(Look::Warn, &waits);
                     }
-                    pressed = Box::pin(tokio::signal::ctrl_c());
                 }
                 done = &mut work => {
                     while let Ok(progress) = news.try_recv() {
@@ -133,7 +176,16 @@ impl<'a> Live<'a> {
                 self.text.prose(Look::Plain, text);
                 self.text.flush();
             }
+            Progress::Retrying { retrying, .. } => {
+                let Retrying { attempt, attempts_max, wait_ms, because } = retrying;
+                let wait = seconds(*wait_ms);
+                let text =
+                    format!("the model failed: {because}; asks it again in {wait} ({attempt} of {attempts_max})");
+                self.note_whole(Look::Warn, &text);
+            }
             Progress::Happened(event) => {
+                self.happened = true;
+                self.fault = fault_of(event).or(self.fault);
                 for told in self.teller.event(event) {
                     self.tell(&told);
                 }
@@ -214,8 +266,8 @@ pub(crate) fn summary(result: &RunResult) -> String {
 }
 
 /// How a person goes on with a run that failed and can go on, with what no event has told: why the store failed.
-/// `flag` names the data folder.
-pub(crate) fn ways_on(result: &RunResult, flag: &str) -> Vec<(Look, String)> {
+/// `flag` names the data folder, `fault` says how the model failed.
+pub(crate) fn ways_on(result: &RunResult, fault: Option<FaultKind>, flag: &str) -> Vec<(Look, String)> {
     let go_on =
         format!("help: go on from here with `gesta resume {}{flag}", quoted(short(result.report.run_id.as_str())));
     match (result.outcome, &result.error) {
@@ -223,10 +275,40 @@ pub(crate) fn ways_on(result: &RunResult, flag: &str) -> Vec<(Look, String)> {
             let go_on = format!("{go_on}` once that is mended");
             vec![(Look::Bad, format!("  ends: store_failed: {}", error.message)), (Look::Plain, go_on)]
         }
+        (Some(Outcome::ModelFailed), _) if fault.is_some_and(is_of_configuration) => {
+            let help = "help: the run keeps the configuration it was begun with, and would fail again: mend the agent, \
+                        look with `gesta check FOLDER`, and say it anew with `gesta run FOLDER TEXT`";
+            vec![(Look::Plain, help.to_owned())]
+        }
+        // The key is no part of the configuration: the next resume reads it anew.
+        (Some(Outcome::ModelFailed), _) if fault == Some(FaultKind::Auth) => {
+            let text = format!("{go_on}` once the key is right; where another key or model is meant, say it anew");
+            vec![(Look::Plain, text)]
+        }
         (Some(Outcome::ModelFailed), _) => vec![(Look::Plain, format!("{go_on}`"))],
         (Some(Outcome::MaxTrips), _) => vec![(Look::Plain, format!("{go_on} --trips N`"))],
         _ => Vec::new(),
     }
+}
+
+/// Why there is no completed run, in one line, for those who asked for the answer alone.
+pub(crate) fn unwell(result: &RunResult) -> Option<String> {
+    let run = short(result.report.run_id.as_str());
+    if result.status == Status::Parked || !result.deferred.is_empty() {
+        let waits: Vec<String> =
+            result.deferred.iter().map(|hold| format!("{} ({})", hold.name, holds::name(hold))).collect();
+        let parked = if result.status == Status::Parked { "parked: " } else { "" };
+        return Some(format!("{parked}run {run} waits for an answer to {}", waits.join(", ")));
+    }
+    let outcome = result.outcome.filter(|outcome| *outcome != Outcome::Completed)?;
+    let because = result.error.as_ref().map(|error| error.message.replace('\n', " ")).filter(|it| !it.is_empty());
+    let because = because.map(|it| format!(": {it}")).unwrap_or_default();
+    Some(format!("error: run {run} ended {}{because}", outcome.as_str()))
+}
+
+/// Whether the same request would fail again, whenever it is sent.
+pub(crate) fn is_of_configuration(fault: FaultKind) -> bool {
+    matches!(fault, FaultKind::BadRequest | FaultKind::Config)
 }
 
 /// Milliseconds as seconds.

@@ -41,6 +41,26 @@ impl Place {
         Ok(Self { data, flag, opened })
     }
 
+    /// As [`Place::open_to_read`]; nothing where nothing is kept yet. Nothing is made.
+    ///
+    /// # Errors
+    /// As [`Place::open_to_read`], and where a data folder is named that is not there.
+    pub(crate) async fn open_if_there(globals: &Globals) -> Result<Option<Self>, Failure> {
+        let Named { folder, server } = named(globals, None)?;
+        let is_named = folder.is_some();
+        let Some(data) = folder.or_else(gesta_store::default_folder).filter(|_| server.is_none()) else {
+            return Self::open_to_read(globals).await.map(Some);
+        };
+        match data.join(FILE_NAME).try_exists() {
+            Ok(false) if is_named && !data.exists() => {
+                let message = format!("the data folder {} is not there", data.display());
+                Err(Failure::usage(message, "name one that is; a run makes it where it is not"))
+            }
+            Ok(false) if !data.exists() || data.is_dir() => Ok(None),
+            _ => Self::open_to_read(globals).await.map(Some),
+        }
+    }
+
     /// Opens the store to look at it: one that cannot be written is read all the same.
     ///
     /// # Errors
@@ -155,6 +175,9 @@ pub(crate) fn named(globals: &Globals, agent: Option<&Folder>) -> Result<Named, 
     }
 }
 
+/// Where a model stands that is not the folder's.
+const OVERRIDDEN: &str = "--model or GESTA_MODEL";
+
 /// Reads an agent's folder.
 ///
 /// # Errors
@@ -162,6 +185,11 @@ pub(crate) fn named(globals: &Globals, agent: Option<&Folder>) -> Result<Named, 
 pub(crate) fn agent_folder(dir: &Path, environment: &Environment) -> Result<Folder, Failure> {
     is_agent(dir)?;
     Folder::load(dir, &|name| environment.get(name)).map_err(|why| {
+        if why.0.iter().all(|problem| problem.file == OVERRIDDEN) {
+            let message = why.0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
+            let help = "`gesta doctor` tells which keys are set; `--model script` needs none";
+            return Failure::usage(message, help).coded("provider_unusable");
+        }
         let mut failure = Failure::from(why);
         failure.message = format!("{} cannot be used", dir.display());
         failure.help = format!("mend it, and look again with `gesta check {}`", quoted(dir));
@@ -174,7 +202,9 @@ pub(crate) fn agent_folder(dir: &Path, environment: &Environment) -> Result<Fold
 /// # Errors
 /// It is not there, is no folder, or has no `agent.toml`; the agents that are near are named.
 pub(crate) fn is_agent(dir: &Path) -> Result<(), Failure> {
-    let what = if dir.join(AGENT_FILE).is_file() {
+    let file = dir.join(AGENT_FILE);
+    // What is there and is no file is told by whoever reads it.
+    let what = if file.symlink_metadata().is_ok() {
         return Ok(());
     } else if !dir.exists() {
         "is not there"

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use gesta_run::event::{EventKind, Resolved};
 use gesta_run::{
-    Attempt, BlockKind, CallEnd, CallId, CallStatus, Decision, Event, Finish, HoldReply, Intervention,
+    Attempt, BlockKind, CallEnd, CallId, CallStatus, Decision, Event, Fault, Finish, HoldReply, Intervention,
     InterventionKind, InterventionOutcome, Outcome, Part, PatternSpec, PlanSpec, Reply, Skipped, ToolSpec,
 };
 use serde_json::Value;
@@ -54,6 +54,8 @@ pub(crate) struct Teller {
     /// Tools that were offered besides the plan's, once there were any: what comes later is new.
     offered: Option<BTreeSet<String>>,
     begun: Begun,
+    /// Why the model failed, where nothing has happened since.
+    failed: Option<String>,
 }
 
 impl Teller {
@@ -66,6 +68,7 @@ impl Teller {
             calls: BTreeMap::new(),
             offered: None,
             begun: Begun::new(plan),
+            failed: None,
         }
     }
 
@@ -98,7 +101,7 @@ impl Teller {
         match &event.what {
             EventKind::Opened { opening, .. } => vec![said_by_user(&opening.input)],
             EventKind::Replied { trip, reply, calls } => self.replied(*trip, reply, calls),
-            EventKind::ModelFailed { fault, .. } => vec![deed(Look::Bad, format!("the model failed: {fault}"))],
+            EventKind::ModelFailed { fault, .. } => self.model_failed(fault),
             EventKind::Offered { added, .. } => self.offered(added),
             EventKind::Decided { call, ruling } => self.decided(call, ruling),
             EventKind::Started { call } => vec![detail(format!("begins {} ({})", self.name(call), self.word(call)))],
@@ -124,13 +127,7 @@ impl Teller {
             EventKind::HoldAnswered { call, answer, .. } => {
                 vec![deed(Look::Strong, format!("{} ({}) {}", self.name(call), self.word(call), hold_reply(answer)))]
             }
-            EventKind::Staged { call, needs_approval } => {
-                let when = if *needs_approval { "after the reply and an approval" } else { "after the reply" };
-                vec![deed(
-                    Look::Plain,
-                    format!("{} ({}) is written down, to be done {when}", self.name(call), self.word(call)),
-                )]
-            }
+            EventKind::Staged { call, needs_approval } => vec![self.staged(call, *needs_approval)],
             EventKind::Performed { call, attempt } => vec![match attempt {
                 Attempt::Performed => deed(Look::Good, format!("{} ({}) was done", self.name(call), self.word(call))),
                 Attempt::Failed { error } => {
@@ -144,7 +141,11 @@ impl Teller {
             EventKind::FunctionFailed { function, error } => {
                 vec![deed(Look::Bad, format!("the agent's own {function} failed: {error}"))]
             }
-            EventKind::Ended { outcome, message, .. } => ended(*outcome, message),
+            EventKind::Ended { outcome, message, .. } => {
+                // What has just been said is not said again.
+                let said = self.failed.take().as_ref() == Some(message);
+                ended(*outcome, if said { "" } else { message })
+            }
             EventKind::Resumed { trips_max, .. } => {
                 vec![deed(Look::Strong, format!("goes on, with at most {trips_max} trips"))]
             }
@@ -162,6 +163,16 @@ impl Teller {
             | EventKind::Stopped { .. }
             | EventKind::Delivered { .. } => Vec::new(),
         }
+    }
+
+    fn model_failed(&mut self, fault: &Fault) -> Vec<Told> {
+        self.failed = Some(fault.message.clone());
+        vec![deed(Look::Bad, format!("the model failed: {fault}"))]
+    }
+
+    fn staged(&self, call: &CallId, needs_approval: bool) -> Told {
+        let when = if needs_approval { "after the reply and an approval" } else { "after the reply" };
+        deed(Look::Plain, format!("{} ({}) is written down, to be done {when}", self.name(call), self.word(call)))
     }
 
     fn follow(&mut self, what: &EventKind) {

@@ -35,17 +35,18 @@ pub(crate) async fn find(place: &Place, named: &str) -> Result<RunHead, Failure>
     found
 }
 
+/// Nothing was run yet.
+pub(crate) fn no_run() -> Failure {
+    let help = "begin one with `gesta chat FOLDER`, or name another data folder with --data";
+    Failure::usage("there is no run yet", help)
+}
+
 async fn look(store: &Arc<dyn Store>, named: &str) -> Result<RunHead, Failure> {
     let none = || Failure::usage(format!("there is no run `{named}`"), "`gesta runs` lists those there are");
     if named == "last" {
         let filter = RunFilter { limit: 1, ..RunFilter::default() };
         let newest = store.runs(&filter).await?.into_iter().next();
-        return newest.ok_or_else(|| {
-            Failure::usage(
-                "there is no run yet",
-                "begin one with `gesta chat FOLDER`, or name another data folder with --data",
-            )
-        });
+        return newest.ok_or_else(no_run);
     }
     if named.len() >= ID_CHARS {
         return store.head(&RunId::new(named)).await.map_err(Failure::from);

@@ -3,16 +3,16 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use gesta_run::{AnswerError, ConversationId, Hold, HoldAnswer, HoldReply, Part, RunId, RunResult, Status};
+use gesta_run::{AnswerError, ConversationId, FaultKind, Hold, HoldAnswer, HoldReply, Part, RunId, RunResult, Status};
 use gesta_runtime::folder::Folder;
 use gesta_runtime::{AgentError, Ask, FolderAgent, OpenError, Resume};
 use gesta_store::Store;
 
 use crate::environment::Environment;
 use crate::exit::{Exit, Failure};
-use crate::holds;
+use crate::holds::{self, Asked};
 use crate::lines::Lines;
-use crate::live::{Line, Live, Notes, short, summary, ways_on};
+use crate::live::{Line, Live, Notes, short, summary, unwell, ways_on};
 use crate::place::{Place, agent_folder};
 use crate::render::Teller;
 use crate::terminal::{Look, Screen};
@@ -45,6 +45,10 @@ pub(crate) struct Talk {
     pub(crate) last: Option<RunId>,
     /// What waits in this talk.
     pub(crate) waiting: Vec<Hold>,
+    /// How the model failed in the last turn.
+    pub(crate) fault: Option<FaultKind>,
+    /// The person leaves.
+    pub(crate) leaves: bool,
 }
 
 /// What came of answers to holds.
@@ -81,7 +85,9 @@ impl Talk {
         }
         let teller = Teller::new(&self.folder.settings.plan);
         let agent = self.agent.agent().clone();
-        let result = self.live(teller).of_turn().follow(agent.run(ask), line).await.map_err(|_| Over)?;
+        let mut live = self.live(teller).of_turn();
+        let result = live.follow(agent.run(ask), line).await.map_err(|_| Over)?;
+        self.fault = live.fault;
         match result {
             Ok(result) => self.settle(result).await,
             Err(why) => Ok(self.fail(why.into())),
@@ -133,7 +139,9 @@ impl Talk {
         let place = self.place.clone();
         let secrets = || place.secrets();
         let work = FolderAgent::resume(store.clone(), run, &lookup, &secrets, resume);
-        let resumed = self.live(teller).follow(work, line).await.map_err(|_| Over)?;
+        let mut live = self.live(teller);
+        let resumed = live.follow(work, line).await.map_err(|_| Over)?;
+        self.fault = live.fault;
         match resumed {
             Ok(resumed) => {
                 if resumed.already_answered.len() == given {
@@ -180,7 +188,8 @@ impl Talk {
                 break;
             }
             asked = true;
-            let answers = holds::ask(&self.lines, &mut self.screen, &result.deferred).await;
+            let Asked { answers, leaves } = holds::ask(&self.lines, &mut self.screen, &result.deferred).await;
+            self.leaves = leaves;
             if answers.is_empty() {
                 break;
             }
@@ -194,8 +203,14 @@ impl Talk {
         if !self.quiet {
             self.screen.line(Look::Faint, &format!("  {}", summary(&result)));
         }
-        for (look, text) in ways_on(&result, &self.place.flag) {
+        for (look, text) in ways_on(&result, self.fault, &self.place.flag) {
             self.screen.line(look, &text);
+        }
+        if self.quiet
+            && let Some(why) = unwell(&result)
+        {
+            self.screen.end_line();
+            self.errors.line(Look::Bad, &why);
         }
         if result.status == Status::Ended && result.empty_reply && result.error.is_none() {
             self.screen.line(Look::Warn, "  the model said nothing");
@@ -243,10 +258,11 @@ impl Talk {
 
     /// Tells what failed; the talk goes on.
     pub(crate) fn fail(&mut self, failure: Failure) -> Exit {
+        let exit = failure.exit;
         self.screen.end_line();
         self.errors.text(Look::Bad, "error: ");
-        self.errors.line_on(&failure.to_string());
-        failure.exit
+        self.errors.line_on(&failure.naming(&self.place.flag).to_string());
+        exit
     }
 
     fn live(&mut self, teller: Teller) -> Live<'_> {

@@ -66,6 +66,8 @@ pub(crate) struct Screen {
     out: Box<dyn Write>,
     /// It is standard output, which others rely on.
     relied_on: bool,
+    /// Where it is no terminal, what is said at length is written as it is.
+    verbatim: bool,
     terminal: bool,
     colour: bool,
     columns: Option<usize>,
@@ -100,7 +102,14 @@ impl Screen {
         let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
         let columns = size.map(|(width, _)| usize::from(width.0).max(COLUMNS_MIN)).filter(|_| terminal);
         let colour = terminal && !set("NO_COLOR") && !dumb;
-        Self { out, relied_on: false, terminal, colour, columns, begun: false, gone: false }
+        Self { out, relied_on: false, verbatim: false, terminal, colour, columns, begun: false, gone: false }
+    }
+
+    /// For programs that read what is said: as it is, where it goes to no terminal.
+    #[must_use]
+    pub(crate) fn verbatim(mut self) -> Self {
+        self.verbatim = !self.terminal;
+        self
     }
 
     /// Writes a text as it comes, without an end of line. What nobody would see, and what could steer a terminal, is
@@ -111,7 +120,11 @@ impl Screen {
 
     /// As [`Screen::text`], for what is said at length: marks of direction stay as they are.
     pub(crate) fn prose(&mut self, look: Look, text: &str) {
-        self.write(look, &visible_prose(text));
+        if self.verbatim {
+            self.write(look, text);
+        } else {
+            self.write(look, &visible_prose(text));
+        }
     }
 
     /// Writes a line for programs and files: as it is, except on a terminal.

@@ -38,6 +38,31 @@ pub(crate) fn malformed(why: &str) -> Fault {
     fault(FaultKind::Malformed, format!("the provider's reply cannot be read: {why}"))
 }
 
+/// The answer has a content encoding, and none was asked for. Another try would come to the same.
+pub(crate) fn encoded(encoding: &str) -> Fault {
+    let why = format!(
+        "it is encoded as `{}`, which was not asked for; look at what stands between us and the provider",
+        one_line(encoding, WORDS_BYTES_MAX / 8)
+    );
+    Fault { retryable: false, ..malformed(&why) }
+}
+
+/// The answer came whole and holds not one event. `head` is its beginning, `request` what it answers.
+pub(crate) fn no_stream(kind: &str, head: &[u8], request: &[u8]) -> Fault {
+    let kind = one_line(kind, WORDS_BYTES_MAX / 4);
+    let kind = if kind.is_empty() { "without a content type".to_owned() } else { format!("of type `{kind}`") };
+    if head.trim_ascii().is_empty() {
+        return malformed(&format!("it is empty, {kind}"));
+    }
+    let words = without_content(&String::from_utf8_lossy(head), request);
+    malformed(&format!("it is no stream of events but something {kind} that begins with `{}`", words.trim()))
+}
+
+fn one_line(text: &str, bytes_max: usize) -> String {
+    let line: String = text.chars().filter(|c| !c.is_control()).collect();
+    cut(line.trim(), bytes_max).to_owned()
+}
+
 /// What the transport met.
 pub(crate) fn from_transport(error: &TransportError) -> Fault {
     let kind = match error {

@@ -6,14 +6,14 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::stream;
 use gesta_run::reply::{Delta, Fault, FaultKind, Reply, Usage};
-use http::header::{ACCEPT, CONTENT_TYPE};
+use http::header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue, Method, Uri};
 
 use crate::check::check_history;
 use crate::decoder::{self, Decoder};
-use crate::fault::{cut_short, fault, from_status, from_transport, length_of, malformed};
+use crate::fault::{cut_short, encoded, fault, from_status, from_transport, length_of, malformed, no_stream};
 use crate::provider::{Protocol, Provider};
-use crate::request::{Answer, Model, Piece, Request};
+use crate::request::{Answer, Model, Piece, Request, Retrying};
 use crate::retry::Retries;
 use crate::sse::EventReader;
 use crate::transport::{BODY_BYTES_MAX, Body, Outgoing, Response, Timeouts, Transport, TransportError};
@@ -107,6 +107,8 @@ struct Asking {
 
 enum Phase {
     Begin,
+    /// Waits, in milliseconds, before it begins anew.
+    Waiting(u64),
     Reading(Box<Reading>),
     Ready(Box<Reply>),
     /// What went wrong behind the deltas that go out first.
@@ -121,7 +123,14 @@ struct Reading {
     decoder: Decoder,
     capture: Option<Capture>,
     begun: bool,
+    /// What the server calls it.
+    kind: String,
+    /// Its first bytes, as long as no event was read from it.
+    head: Option<Vec<u8>>,
 }
+
+/// How much of a body that is no stream is looked at, to say what it is.
+const HEAD_BYTES: usize = 64;
 
 impl Asking {
     async fn next(&mut self) -> Option<Result<Piece, Fault>> {
@@ -132,6 +141,10 @@ impl Asking {
             }
             let result = match std::mem::replace(&mut self.phase, Phase::Over) {
                 Phase::Begin => self.begin().await,
+                Phase::Waiting(wait_ms) => {
+                    tokio::time::sleep(Duration::from_millis(wait_ms)).await;
+                    self.begin().await
+                }
                 Phase::Reading(reading) => self.read(reading).await,
                 Phase::Ready(mut reply) => {
                     reply.usage += self.spent;
@@ -151,13 +164,18 @@ impl Asking {
                 return Some(Err(fault));
             };
             self.spent += fault.usage;
-            tokio::time::sleep(Duration::from_millis(wait_ms)).await;
             self.attempt += 1;
-            self.phase = Phase::Begin;
+            self.phase = Phase::Waiting(wait_ms);
+            return Some(Ok(Piece::Retrying(Retrying {
+                attempt: self.attempt + 1,
+                attempts_max: self.shared.retries.attempts_max,
+                wait_ms,
+                because: self.shared.provider.hide(fault.message),
+            })));
         }
     }
 
-    /// Adds what only the provider's configuration can tell: whose key it was, and how long to wait.
+    /// Adds what only the request as a whole can tell: whose key it was, how long to wait, how often it was tried.
     fn way_out(&self, fault: &mut Fault) {
         if fault.kind == FaultKind::Auth {
             fault.message.push_str("; ");
@@ -165,6 +183,9 @@ impl Asking {
         }
         if let Some(ms) = fault.retry_after_ms {
             fault.message.push_str(&format!("; it asks to wait {}", length_of(ms)));
+        }
+        if self.attempt > 0 {
+            fault.message.push_str(&format!("; it was tried {} times", self.attempt + 1));
         }
     }
 
@@ -177,7 +198,9 @@ impl Asking {
         let Some(response) = result? else { return Ok(()) };
         let decoder = Decoder::new(self.shared.provider.protocol, &self.shared.provider.dialect.origin);
         let reader = EventReader::default();
-        let reading = Reading { body: response.body, reader, decoder, capture, begun: false };
+        let kind = kind_of(&response.headers);
+        let body = response.body;
+        let reading = Reading { body, reader, decoder, capture, begun: false, kind, head: Some(Vec::new()) };
         self.phase = Phase::Reading(Box::new(reading));
         Ok(())
     }
@@ -191,6 +214,10 @@ impl Asking {
             capture.record.status = Some(response.status.as_u16());
         }
         let is_error = !response.status.is_success();
+        let encoding = response.headers.get(CONTENT_ENCODING).map(|value| String::from_utf8_lossy(value.as_bytes()));
+        if let Some(encoding) = encoding.filter(|it| !is_error && !it.trim().eq_ignore_ascii_case("identity")) {
+            return Err(encoded(&encoding));
+        }
         if !is_error && self.is_stream(&response.headers) {
             return Ok(Some(response));
         }
@@ -211,8 +238,7 @@ impl Asking {
 
     /// Whether the body is a stream: what the server says counts, then what was asked for.
     fn is_stream(&self, headers: &HeaderMap) -> bool {
-        let kind = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-        let kind = kind.to_ascii_lowercase();
+        let kind = kind_of(headers).to_ascii_lowercase();
         let is_whole = kind.contains("json") && !kind.contains("ndjson") || kind.contains("html");
         kind.contains("event-stream") || self.stream && !is_whole
     }
@@ -255,8 +281,15 @@ impl Asking {
             self.phase = Phase::Reading(reading);
             return Ok(());
         }
-        let Reading { body, decoder, capture, .. } = *reading;
-        let reply = decoder.finish();
+        let Reading { body, decoder, capture, kind, head, .. } = *reading;
+        let cut = |fault: Fault| match &head {
+            // Not one event: it was no stream of ours, and nothing that was cut.
+            Some(head) if fault.kind == FaultKind::CutShort && !is_of_events(&kind, head) => {
+                no_stream(&kind, head, &self.outgoing.body)
+            }
+            _ => fault,
+        };
+        let reply = decoder.finish().map_err(cut);
         if let (Err(fault), Some(mut capture)) = (&reply, capture) {
             capture.record.failure = Some(fault.message.clone());
         }
@@ -267,11 +300,14 @@ impl Asking {
 
     /// Whether the answer is complete.
     async fn read_piece(&self, reading: &mut Reading) -> Result<bool, Fault> {
-        let Reading { body, reader, decoder, begun, .. } = reading;
+        let Reading { body, reader, decoder, begun, head, .. } = reading;
         let request = &self.outgoing.body;
         let piece = body.piece().await.map_err(|error| while_reading(&error, decoder.usage(), *begun))?;
         let Some(piece) = piece else {
-            let end = reader.finish(|data| decoder.event(data, request));
+            let end = reader.finish(|data| {
+                *head = None;
+                decoder.event(data, request)
+            });
             return match end {
                 Err(fault) if fault.kind == FaultKind::Malformed => Err(cut_short(decoder.usage())),
                 Err(fault) => Err(fault),
@@ -286,12 +322,18 @@ impl Asking {
 
     /// Reads a piece. Whether the answer is complete with it.
     fn take(&self, reading: &mut Reading, piece: &Bytes) -> Result<bool, Fault> {
-        let Reading { reader, decoder, capture, begun, .. } = reading;
+        let Reading { reader, decoder, capture, begun, head, .. } = reading;
         *begun = true;
+        if let Some(head) = head {
+            head.extend(piece.iter().take(HEAD_BYTES.saturating_sub(head.len())));
+        }
         if let Some(capture) = capture {
             capture.record.response.extend_from_slice(piece);
         }
-        reader.feed(piece, |data| decoder.event(data, &self.outgoing.body))?;
+        reader.feed(piece, |data| {
+            *head = None;
+            decoder.event(data, &self.outgoing.body)
+        })?;
         if decoder.is_done() {
             decoder.close();
         }
@@ -309,6 +351,15 @@ impl Asking {
         };
         Some(Capture::begin(wire, record))
     }
+}
+
+/// Whether a stream that gave no event may have been one all the same, such as one of comments alone.
+fn is_of_events(kind: &str, head: &[u8]) -> bool {
+    kind.to_ascii_lowercase().contains("event-stream") && std::str::from_utf8(head).is_ok()
+}
+
+fn kind_of(headers: &HeaderMap) -> String {
+    headers.get(CONTENT_TYPE).map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned()).unwrap_or_default()
 }
 
 /// An address without its user and query, either of which may hold a key.

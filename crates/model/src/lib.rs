@@ -60,7 +60,7 @@ pub use http_model::HttpModel;
 pub use ids::IdRule;
 pub use provider::{Auth, Protocol, Provider, ProviderError, ProviderSpec, Roles};
 pub use providers::{Lookup, Providers, Resolved};
-pub use request::{Answer, Model, Piece, Request, whole};
+pub use request::{Answer, Model, Piece, Request, Retrying, whole};
 pub use retry::Retries;
 pub use script::{ScriptedModel, place_in_script};
 pub use secret::Secret;

@@ -86,8 +86,23 @@ fn quoted(json: &str) -> usize {
 pub enum Piece {
     /// More of the answer, to be shown as it comes. A plain (not streamed) answer has none.
     Delta(Delta),
+    /// The request failed before anything of its answer came, and is sent again after a wait.
+    Retrying(Retrying),
     /// The whole answer. The last piece.
     Finished(Box<Reply>),
+}
+
+/// That a request is tried again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Retrying {
+    /// Which attempt is next, from 2.
+    pub attempt: u32,
+    /// Attempts in all.
+    pub attempts_max: u32,
+    /// How long it is waited before it, in milliseconds.
+    pub wait_ms: u64,
+    /// Why the last one failed.
+    pub because: String,
 }
 
 /// An answer as it arrives. It ends with [`Piece::Finished`] or with a fault; dropping it closes the connection.

@@ -145,8 +145,12 @@ async fn a_request_is_tried_again_while_nothing_was_handed_out() {
     let short = Step(chunked(&[b": hello\n\n"]), Then::Keep);
     for first in [error(500, ""), error(429, "retry-after-ms: 5\r\n"), error(529, ""), short, json(b"<html>")] {
         let server = Server::start(vec![first, text_step(Protocol::OpenAi)]).await;
-        let reply = ask(&model(Protocol::OpenAi, &server.url(), QUICK, THRICE), true).await.unwrap();
-        assert!(!reply.joined_text().is_empty());
+        let model = model(Protocol::OpenAi, &server.url(), QUICK, THRICE);
+        let mut pieces: Vec<Piece> = answer_of(&model, true).map(Result::unwrap).collect().await;
+        assert!(matches!(pieces.pop(), Some(Piece::Finished(reply)) if !reply.joined_text().is_empty()));
+        let Piece::Retrying(told) = &pieces[0] else { panic!("{pieces:?}") };
+        assert_eq!((told.attempt, told.attempts_max), (2, 3));
+        assert!(!told.because.is_empty() && !pieces[1..].iter().any(|it| matches!(it, Piece::Retrying(_))));
         assert_eq!(server.requests(), 2);
     }
     let cases = [
@@ -155,7 +159,7 @@ async fn a_request_is_tried_again_while_nothing_was_handed_out() {
         (error(401, ""), 1, FaultKind::Auth, "; look at the variable KEY, which holds it"),
         (error(429, "retry-after: 86400\r\n"), 1, FaultKind::RateLimit, "; it asks to wait 1 d"),
         (error(500, "x-should-retry: false\r\n"), 1, FaultKind::Overloaded, "(HTTP 500"),
-        (error(500, ""), 3, FaultKind::Overloaded, "(HTTP 500"),
+        (error(500, ""), 3, FaultKind::Overloaded, "; it was tried 3 times"),
     ];
     for (step, requests, kind, words) in cases {
         let server = Server::start(vec![step.clone(), step.clone(), step]).await;
@@ -202,6 +206,32 @@ async fn what_is_no_answer_is_a_fault() {
                 assert_eq!(fault.kind, kind, "{fault:?}");
                 assert!(!fault.message.contains("secret") && !fault.message.contains("dear"), "{fault:?}");
             }
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_came_in_place_of_an_answer_is_named() {
+    let of = |headers: &str, body: &[u8]| Step(vec![answer(200, headers, body)], Then::Close);
+    let secret = "content-type: text/plain\r\n";
+    let cases = [
+        (of("content-type: text/event-stream\r\ncontent-encoding: gzip\r\n", b"\x1f\x8b\x08"), "encoded as `gzip`"),
+        (of("content-type: application/json\r\ncontent-encoding: br\r\n", b"{}"), "encoded as `br`"),
+        (
+            of("content-type: text/plain\r\n", b"upstream gone\n"),
+            "of type `text/plain` that begins with `upstream gone`",
+        ),
+        (of("", b"\x1f\x8b\x08\x00"), "without a content type that begins with"),
+        (of("content-type: text/event-stream\r\n", b"\x1f\x8b\x08\x00"), "no stream of events"),
+        (of("content-type: text/plain\r\n", b""), "it is empty, of type `text/plain`"),
+        (of(secret, b"You said: Move my visit, dear assistant"), "begins with `You said: \u{2026}`"),
+    ];
+    for (step, words) in cases {
+        for protocol in PROTOCOLS {
+            let server = Server::start(vec![step.clone()]).await;
+            let fault = ask(&model(protocol, &server.url(), QUICK, ONCE), true).await.unwrap_err();
+            assert_eq!(fault.kind, FaultKind::Malformed, "{fault:?}");
+            assert!(fault.message.contains(words), "{fault:?}");
         }
     }
 }

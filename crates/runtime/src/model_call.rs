@@ -54,6 +54,11 @@ impl Pieces {
         while let Some(piece) = answer.next().await {
             match piece {
                 Ok(Piece::Delta(delta)) => self.show(delta),
+                Ok(Piece::Retrying(retrying)) => {
+                    if let Some(listener) = &self.listener {
+                        listener(Progress::Retrying { trip: self.trip, retrying });
+                    }
+                }
                 Ok(Piece::Finished(reply)) => {
                     let held = self.held.take().filter(|text| !text.is_empty());
                     return (Met::Replied(*reply), held.map(|text| Delta::Text { block: self.block, text }));

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use gesta_model::Retrying;
 use gesta_run::{Delta, Event, InputLabel, RunId, RunResult};
 
 /// One thing a listener is told.
@@ -33,6 +34,13 @@ pub enum Progress {
         trip: u32,
         /// The piece.
         delta: Delta,
+    },
+    /// The request to the model failed before anything of its answer came, and is sent again after a wait.
+    Retrying {
+        /// The trip.
+        trip: u32,
+        /// Why, and when.
+        retrying: Retrying,
     },
     /// Something happened; it is in the log.
     Happened(Arc<Event>),

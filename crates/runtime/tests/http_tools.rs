@@ -53,10 +53,15 @@ async fn serve(mut stream: TcpStream) {
             "/fits" => whole("200 OK", &"x".repeat(256 * 1024)),
             "/cut" => "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{".to_owned(),
             "/prompts" => whole("200 OK", "{\"prompt\":\"Ask about it.\",\"state\":{\"seen\":1}}"),
+            "/gzip" => whole("200 OK\r\nContent-Encoding: gzip", "{\"moved\":true}"),
+            "/junk" => whole("200 OK\r\nContent-Type: image/png", "{\"moved\":\"\u{1}\u{1}\"}"),
+            "/junk_refuses" => whole("404 Not Found", "\u{1}"),
             "/hangs" => std::future::pending().await,
             _ => return,
         };
-        if stream.write_all(answer.as_bytes()).await.is_err() || seen.path == "/cut" {
+        // What is no UTF-8 cannot stand in a string.
+        let answer: Vec<u8> = answer.into_bytes().into_iter().map(|byte| if byte == 1 { 0xff } else { byte }).collect();
+        if stream.write_all(&answer).await.is_err() || seen.path == "/cut" {
             return;
         }
     }
@@ -128,6 +133,17 @@ async fn each_answer_of_a_server_means_what_the_contract_says() {
         ("/tells", error("the key *** is wrong")),
         ("/fails", error("the tool's server answered 503 Service Unavailable")),
         ("/redirects", error("the tool's server answered with a redirect (302 Found), which is not followed")),
+        (
+            "/gzip",
+            error("the call was made, but its answer is encoded as `gzip`, which was not asked for, and was not read"),
+        ),
+        (
+            "/junk",
+            error(
+                "the call was made, but its answer is no text in UTF-8 but something of type `image/png`, and was not read",
+            ),
+        ),
+        ("/junk_refuses", error("the tool's server answered 404 Not Found")),
         ("/big", error("the call was made, but its answer is longer than 262144 bytes and was not read")),
         ("/cut", Answer::Unknown),
         ("/closes", Answer::Unknown),
@@ -215,6 +231,9 @@ async fn a_backstop_tells_its_server_of_the_turn_and_takes_its_prompt() {
     assert_eq!(run("/text").await.unwrap().prompt, None);
     assert_eq!(run("/fails").await.unwrap_err(), "its server answered 503 Service Unavailable");
     assert!(run("/closes").await.is_err());
+    assert_eq!(run("/gzip").await.unwrap_err(), "its server's answer is encoded as `gzip`, which was not asked for");
+    let junk = "its server's answer is no text in UTF-8 but something of type `image/png`";
+    assert_eq!(run("/junk").await.unwrap_err(), junk);
     let without = toml::from_str("name = \"x\"\nwhen_input = \"a\"\nprompt = \"b\"").unwrap();
     assert!(caller.backstop(&without, &secrets()).is_none());
 }

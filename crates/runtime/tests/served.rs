@@ -63,6 +63,7 @@ fn log_of(told: Vec<Progress>) -> Vec<Event> {
         | Progress::TakenUp { .. }
         | Progress::TripStarted { .. }
         | Progress::Delta { .. }
+        | Progress::Retrying { .. }
         | Progress::Finished(_) => None,
     };
     told.into_iter().filter_map(event).collect()

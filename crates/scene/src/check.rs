@@ -8,6 +8,7 @@ use crate::document::Documents;
 use crate::error::{ReadError, ReadReason};
 use crate::play::Way;
 use crate::scene::Scene;
+use crate::text::plain;
 
 /// Why a scene does not hold.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -47,7 +48,7 @@ impl fmt::Display for Difference {
     }
 }
 
-/// Reads a scene and plays it in every way.
+/// Reads a scene and plays it in every way. Line ends may be LF or CRLF, and a byte order mark may stand first.
 ///
 /// # Errors
 /// It cannot be read, or the run does something else than stands there: the difference, line by line.
@@ -84,6 +85,7 @@ fn without_document(scene: Scene) -> Result<Scene, ReadError> {
 }
 
 fn compare_ways(scene: &Scene, source: &str) -> Result<(), SceneError> {
+    let source = &*plain(source);
     if scene.is_empty() {
         let nothing = ReadReason::Empty("there is nothing to play: a scene has a line such as `user: Hello`");
         return Err(ReadError::new(1, nothing).into());
@@ -113,7 +115,11 @@ fn difference(way: Way, expected: &str, played: String) -> Difference {
     let old: Vec<&str> = expected.lines().collect();
     let new: Vec<&str> = played.lines().collect();
     let same = old.iter().zip(&new).take_while(|(a, b)| a == b).count();
-    let text = compare(&old, &new);
+    let text = match compare(&old, &new) {
+        // Nothing that a line shows: what differs is the end of the file.
+        empty if empty.is_empty() => "  the lines are the same; the file must end with one line end\n".to_owned(),
+        text => text,
+    };
     Difference { way, line: same + 1, text, played }
 }
 
@@ -179,6 +185,18 @@ mod tests {
         let old = ["a", "b", "c", "d", "e", "f", "g"];
         let new = ["a", "b", "c", "d", "x", "f", "g"];
         assert_eq!(compare(&old, &new), "  b\n  c\n  d\n- e\n+ x\n  f\n  g\n");
+    }
+
+    #[test]
+    fn line_ends_and_a_mark_of_other_editors_make_no_difference_and_no_difference_is_empty() {
+        let scene = Scene::read("user: Hello\nmodel: |\n        Hi.\n        Ho.\n").unwrap().play().text;
+        for source in [scene.clone(), scene.replace('\n', "\r\n"), format!("\u{feff}{scene}")] {
+            assert_eq!(check(&source), Ok(()), "{source:?}");
+        }
+        for other in [scene.trim_end().to_owned(), format!("{scene}\n"), scene.replace('\n', "\r")] {
+            let why = check(&other).unwrap_err().to_string();
+            assert!(why.lines().count() > 1 || why.starts_with("line "), "{other:?}: {why}");
+        }
     }
 
     #[test]

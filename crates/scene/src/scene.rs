@@ -11,7 +11,7 @@ use crate::error::{ReadError, ReadReason};
 use crate::functions;
 use crate::plan_read::{self, PlanClauses};
 use crate::play::{Played, Way};
-use crate::text::{Cursor, Line, margin_lines};
+use crate::text::{Cursor, Line, margin_lines, plain};
 use crate::world::{Item, World};
 use crate::{plan_of, play, world_print, world_read};
 
@@ -61,7 +61,8 @@ impl Scene {
     }
 
     fn take_all(&mut self, source: &str) -> Result<(), ReadError> {
-        let lines = margin_lines(source, TEXT_INDENT / 2 + 1);
+        let source = plain(source);
+        let lines = margin_lines(&source, TEXT_INDENT / 2 + 1);
         let mut at = 0;
         while at < lines.len() {
             let taken = 1 + lines[at + 1..].iter().take_while(|line| line.head.starts_with("and:")).count();

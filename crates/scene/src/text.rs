@@ -1,5 +1,7 @@
 //! The letters of the form: lines at the margin, text over several lines, quoted and escaped text.
 
+use std::borrow::Cow;
+
 use serde_json::Value;
 
 use crate::error::{ReadError, ReadReason};
@@ -13,6 +15,12 @@ pub(crate) struct Line<'a> {
     pub(crate) head: &'a str,
     /// The text under it.
     pub(crate) block: Option<String>,
+}
+
+/// A file as an editor of another system writes it, in our letters: without a byte order mark, and with LF alone.
+pub(crate) fn plain(source: &str) -> Cow<'_, str> {
+    let source = source.strip_prefix('\u{feff}').unwrap_or(source);
+    if source.contains("\r\n") { source.replace("\r\n", "\n").into() } else { source.into() }
 }
 
 /// Splits a file into its margin lines, empty ones among them. Indented lines that belong to no `|` are left out: they are what a run did.

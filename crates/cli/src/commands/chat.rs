@@ -12,8 +12,9 @@ use crate::environment::Environment;
 use crate::exit::{Ended, Exit, Failure};
 use crate::holds::read_object;
 use crate::lines::{Lines, Typed};
-use crate::live::short;
+use crate::live::{is_of_configuration, last_fault, short};
 use crate::place::{Place, agent_folder};
+use crate::signals::has_ended;
 use crate::stored;
 use crate::talk::{Over, Talk};
 use crate::terminal::{Look, Screen};
@@ -54,7 +55,8 @@ const HELP: &str = "  a line is a turn; one that begins with a slash is one of t
   /approve CALL [ARGUMENTS]   let a waiting call run, also with other arguments
   /deny CALL REASON  do not let it run
   /new               begin a new talk
-  /quit              leave (also Ctrl-D)";
+  /quit              leave (also Ctrl-D)
+  //TEXT             say /TEXT";
 
 impl Chat {
     pub(crate) fn run(self, globals: &Globals) -> Ended {
@@ -87,8 +89,11 @@ impl Chat {
                 quiet: globals.quiet,
                 last: None,
                 waiting: Vec::new(),
+                fault: None,
+                leaves: false,
             };
-            crate::live::take_ctrl_c().await;
+            // From now on a signal is heard, and no longer the end, also between two things that are waited for.
+            drop(crate::signals::Signals::listen());
             greet(&mut talk).await?;
             let exit = self.talk(&mut talk, globals).await;
             talk.place.close().await;
@@ -99,7 +104,7 @@ impl Chat {
     async fn talk(&self, talk: &mut Talk, globals: &Globals) -> Ended {
         let mut last = Exit::Done;
         let mut interrupted = false;
-        loop {
+        while !talk.leaves && !has_ended() {
             talk.screen.end_line();
             let line = match talk.lines.read("> ", true).await {
                 Typed::Line(line) => line,
@@ -111,9 +116,13 @@ impl Chat {
                     continue;
                 }
                 Typed::Failed(why) => {
-                    last = talk
-                        .fail(Failure::usage(format!("what was typed cannot be used: {why}"), "type text in UTF-8"));
+                    last = talk.fail(Failure::usage(format!("nothing more can be read: {why}"), "begin the talk anew"));
                     break;
+                }
+                Typed::Unusable(why) => {
+                    let message = format!("what was typed cannot be used, and was not said: {why}");
+                    last = talk.fail(Failure::usage(message, "type text in UTF-8"));
+                    continue;
                 }
             };
             interrupted = false;
@@ -126,12 +135,12 @@ impl Chat {
             }
             let done = match text.strip_prefix('/') {
                 Some("quit" | "exit") => break,
-                Some(command) => self.command(talk, command, globals).await,
-                None => {
+                Some(command) if !command.starts_with('/') => self.command(talk, command, globals).await,
+                said => {
                     if self.watch {
                         talk.take_up_edits();
                     }
-                    talk.turn(text).await
+                    talk.turn(said.unwrap_or(text)).await
                 }
             };
             match done {
@@ -139,7 +148,11 @@ impl Chat {
                 Err(Over) => return Ok(Exit::Cancelled),
             }
         }
-        Ok(if talk.lines.interactive { Exit::Done } else { last })
+        Ok(match (has_ended(), talk.lines.interactive) {
+            (true, _) => Exit::Cancelled,
+            (false, true) => Exit::Done,
+            (false, false) => last,
+        })
     }
 
     async fn command(&self, talk: &mut Talk, command: &str, globals: &Globals) -> Result<Exit, Over> {
@@ -227,6 +240,7 @@ async fn greet(talk: &mut Talk) -> Result<(), Failure> {
                 format!("run {name} was left unfinished, or still goes on elsewhere; the next turn takes it up first");
             talk.screen.line(Look::Warn, &text);
         }
+        Status::Ended if last_fault(&shown.stored.events).is_some_and(is_of_configuration) => {}
         Status::Ended if shown.run.can_go_on() => {
             let outcome = shown.stored.head.outcome.map_or("", gesta_run::Outcome::as_str);
             let text = format!(

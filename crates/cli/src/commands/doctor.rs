@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use gesta_model::transport::Outgoing;
-use gesta_model::{Timeouts, Transport, TransportSpec};
+use gesta_model::{Protocol, Timeouts, Transport, TransportSpec};
+use gesta_runtime::folder::Folder;
 use gesta_sandbox::{Pool, PoolSettings};
 use gesta_store::RunFilter;
 use serde::Serialize;
@@ -81,25 +82,33 @@ impl Doctor {
         wait_for(async {
             let mut environment = Environment::default();
             let mut findings = vec![Finding::ok("version", env!("CARGO_PKG_VERSION"))];
+            let mut providers = Served::built_in(&environment);
             if let Some(dir) = &self.folder {
                 let dotenv = dir.join(".env");
                 if dotenv.is_file() {
                     environment = environment.and_file(&dotenv)?;
                 }
-                findings.push(agent(dir, &environment));
+                let (finding, folder) = agent(dir, &environment);
+                findings.push(finding);
+                providers = Served::built_in(&environment);
+                if let Some(folder) = folder {
+                    providers = Served::of_agent(&folder, providers);
+                }
             }
             findings.extend(storage(globals, self.offline).await);
             findings.push(workers().await);
-            for (name, key, url, base) in PROVIDERS {
-                let address = environment.get(base).filter(|url| !url.trim().is_empty());
-                let set = environment.get(key).is_some_and(|key| !key.trim().is_empty());
-                findings.push(match (set, &address) {
+            for it in providers {
+                let set = |key: &String| environment.get(key).is_some_and(|key| !key.trim().is_empty());
+                findings.extend(it.key.as_ref().map(|key| match (set(key), &it.elsewhere) {
                     (true, _) => Finding::ok(key, "set"),
-                    (false, Some(_)) => Finding::ok(key, format!("not set, and {base} names another server")),
-                    (false, None) => Finding::unset(key, format!("set it to use `{name}:…`; `script` needs no key")),
-                });
-                if (set || address.is_some()) && !self.offline {
-                    findings.push(reach(name, address.as_deref().unwrap_or(url), &environment).await);
+                    (false, Some(base)) => Finding::ok(key, format!("not set, and {base} names another server")),
+                    (false, None) => {
+                        Finding::unset(key, format!("set it to use `{}:…`; `script` needs no key", it.name))
+                    }
+                }));
+                let usable = it.key.as_ref().is_none_or(set) || it.elsewhere.is_some();
+                if usable && !self.offline {
+                    findings.push(reach(&it.name, &it.url, &environment).await);
                 }
             }
             let missing = findings.iter().any(|finding| finding.state == State::Missing);
@@ -130,15 +139,53 @@ impl Doctor {
     }
 }
 
-fn agent(dir: &Path, environment: &Environment) -> Finding {
+/// A provider that is looked at.
+struct Served {
+    name: String,
+    /// The variable with its key, where it takes one.
+    key: Option<String>,
+    url: String,
+    /// What names another server than the provider's own, which may need no key.
+    elsewhere: Option<&'static str>,
+}
+
+impl Served {
+    fn built_in(environment: &Environment) -> Vec<Self> {
+        let served = |(name, key, url, base): (&str, &str, &str, &'static str)| {
+            let address = environment.get(base).filter(|url| !url.trim().is_empty());
+            Self {
+                name: name.to_owned(),
+                key: Some(key.to_owned()),
+                elsewhere: address.is_some().then_some(base),
+                url: address.unwrap_or_else(|| url.to_owned()),
+            }
+        };
+        PROVIDERS.into_iter().map(served).collect()
+    }
+
+    /// The one that the agent's model is asked of: its folder's own, or one of these. None where it is a script.
+    fn of_agent(folder: &Folder, built_in: Vec<Self>) -> Vec<Self> {
+        let name = folder.settings.plan.model.split(':').next().unwrap_or_default();
+        let Some(spec) = folder.settings.providers.get(name) else {
+            return built_in.into_iter().filter(|it| it.name == name).collect();
+        };
+        let [(_, _, openai, _), (_, _, anthropic, _)] = PROVIDERS;
+        let own = if spec.protocol == Protocol::Anthropic { anthropic } else { openai };
+        let url = spec.base_url.clone().unwrap_or_else(|| own.to_owned());
+        vec![Self { name: name.to_owned(), key: spec.api_key_env.clone(), url, elsewhere: None }]
+    }
+}
+
+fn agent(dir: &Path, environment: &Environment) -> (Finding, Option<Folder>) {
     match agent_folder(dir, environment) {
         Ok(folder) => {
             let plan = &folder.settings.plan;
-            Finding::ok("agent", format!("{} with {} tools, model {}", plan.agent, plan.tools.len(), plan.model))
+            let found = format!("{} with {} tools, model {}", plan.agent, plan.tools.len(), plan.model);
+            (Finding::ok("agent", found), Some(folder))
         }
         Err(failure) => {
             let found = std::iter::once(failure.message).chain(failure.details).collect::<Vec<_>>().join("; ");
-            Finding::missing("agent", found, failure.help)
+            (Finding::missing("agent", found, failure.help), None)
         }
     }
 }
@@ -176,9 +223,12 @@ async fn storage(globals: &Globals, offline: bool) -> Vec<Finding> {
     findings
 }
 
+/// What a folder holds that nothing was ever kept in.
+const NOTHING: &str = "SQLite, made when it is needed";
+
 async fn store(globals: &Globals) -> Finding {
     let counted = async {
-        let place = Place::open_to_read(globals).await?;
+        let Some(place) = Place::open_if_there(globals).await? else { return Ok((NOTHING.to_owned(), 0)) };
         let runs = place.store().runs(&RunFilter::default()).await?;
         let what = place.what();
         let sound = place.check().await;

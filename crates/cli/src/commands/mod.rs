@@ -18,6 +18,8 @@ mod test;
 
 pub(crate) use document::failed as document_failed;
 
+pub(crate) use show::moment;
+
 use std::future::Future;
 use std::path::PathBuf;
 

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
-use gesta_run::json::read_strict;
-use gesta_run::{AnswerError, Binding, HoldAnswer, HoldReply, Run, RunId, Status};
+use gesta_run::json::{DEPTH_MAX, read_strict};
+use gesta_run::{AnswerError, Binding, Effect, FaultKind, HoldAnswer, HoldReply, Outcome, Run, RunId, Status};
 use gesta_runtime::{AgentError, FolderAgent, OpenError, Resumed};
 use gesta_store::Store;
 
@@ -14,10 +14,11 @@ use super::{Globals, wait_for};
 use crate::environment::Environment;
 use crate::exit::{CODES, Ended, Exit, Failure};
 use crate::holds::{name_of, named, read_object};
-use crate::live::Line;
+use crate::live::{Line, Live, last_fault, short};
 use crate::place::Place;
 use crate::render::Teller;
-use crate::stored;
+use crate::shell::quoted;
+use crate::stored::{self, Shown};
 use crate::terminal::Look;
 
 /// Answer what waits in a run, or go on with one that was left or failed
@@ -56,22 +57,29 @@ pub(crate) struct Resume {
 impl Resume {
     pub(crate) fn run(self, globals: &Globals) -> Ended {
         let json = self.json;
-        or_json(json, self.answer(globals))
+        or_json(json, globals, self.answer(globals))
     }
 
     fn answer(self, globals: &Globals) -> Ended {
         if let Some(why) = &self.answers.wrong {
-            return Err(Failure::usage(why.as_str(), "`gesta resume --help` has examples"));
+            return Err(Failure::usage(why.text.as_str(), "`gesta resume --help` has examples").coded(why.code));
         }
         let environment = match &self.env_file {
             Some(path) => Environment::default().and_file(path)?,
             None => Environment::default(),
         };
         wait_for(async {
-            let place = Place::open(globals, None).await?;
+            let place = Place::open_if_there(globals).await?.ok_or_else(stored::no_run)?;
             let store = place.store();
             let head = stored::find(&place, &self.run).await?;
             let shown = stored::read(&store, &head.run).await?;
+            let mut screens = Screens::new(self.json, globals);
+            if self.asks_nothing(&shown.run) && head.held_by.is_none() {
+                let resumed = Resumed { result: shown.run.result(), already_answered: Vec::new() };
+                let exit = self.finish(&mut screens, &Told::of(&shown, None), &resumed, &place.flag);
+                place.close().await;
+                return exit;
+            }
             let answers = bind(&shown.run, &head.run, &self.answers.given);
             let line = Line::new();
             let resume = gesta_runtime::Resume {
@@ -84,19 +92,32 @@ impl Resume {
             let lookup = environment.lookup();
             let secrets = || place.secrets();
             let work = FolderAgent::resume(Arc::clone(&store), &head.run, &lookup, &secrets, resume);
-            let mut screens = Screens::new(self.json, globals);
             let teller = Teller::new(&shown.run.plan().spec).after(&shown.stored.events);
-            let Ok(resumed) = screens.live(teller).follow(work, line).await else { return Ok(Exit::Cancelled) };
+            let waits = head.held_by.as_ref().map(|_| {
+                let run = short(head.run.as_str());
+                format!("another process works on run {run}: waits until it is done, at most 30 s; Ctrl-C leaves")
+            });
+            let mut live = screens.live(teller).waiting(waits);
+            let followed = live.follow(work, line).await;
+            let told = Told::of(&shown, Some(&live));
+            let Ok(resumed) = followed else { return Ok(Exit::Cancelled) };
             let exit = match resumed {
-                Ok(resumed) => self.finish(&mut screens, &shown.run, &resumed, &place.flag),
-                Err(why) => Err(self.refused(&store, &head.run, why).await),
+                Ok(resumed) => self.finish(&mut screens, &told, &resumed, &place.flag),
+                Err(why) => Err(self.refused(&store, &shown.run, &head.run, why).await),
             };
             place.close().await;
             exit
         })
     }
 
-    fn finish(&self, screens: &mut Screens, before: &Run, resumed: &Resumed, flag: &str) -> Ended {
+    /// Whether nothing is left to do in the run, and nothing else is asked for: no model is needed to say so.
+    fn asks_nothing(&self, run: &Run) -> bool {
+        let asked = !self.answers.given.is_empty() || self.trips.is_some();
+        let due = run.wants().iter().any(|want| !matches!(want.effect, Effect::Hold(_)));
+        run.status() == Status::Ended && !asked && !due && !run.can_go_on()
+    }
+
+    fn finish(&self, screens: &mut Screens, told: &Told, resumed: &Resumed, flag: &str) -> Ended {
         for call in &resumed.already_answered {
             let record = resumed.result.tool_calls.iter().find(|it| it.id == *call);
             let word = record.map_or_else(|| call.to_string(), |it| name_of(&it.id, it.trip, it.index));
@@ -106,18 +127,18 @@ impl Resume {
         }
         let given = self.answers.given.len();
         let repeated = given > 0 && resumed.already_answered.len() == given;
-        let was_over = before.status() == Status::Ended && before.result().trips == resumed.result.trips;
+        let was_over = resumed.result.status == Status::Ended && !told.happened;
         if was_over && given == 0 {
             screens.note(Look::Warn, "  the run had ended: nothing ran again");
         }
         if repeated || was_over {
             screens.say(&resumed.result.text);
         }
-        screens.finish_with(&resumed.result, resumed, flag);
+        screens.finish_with(&resumed.result, resumed, told.fault, flag);
         Ok(Exit::of(&resumed.result))
     }
 
-    async fn refused(&self, store: &Arc<dyn Store>, run: &RunId, why: OpenError) -> Failure {
+    async fn refused(&self, store: &Arc<dyn Store>, before: &Run, run: &RunId, why: OpenError) -> Failure {
         if let OpenError::Agent(AgentError::Answers(why)) = &why {
             // Read again: whoever was first may have answered since this command looked.
             let now = stored::read(store, run).await;
@@ -129,11 +150,31 @@ impl Resume {
         }
         let missing = matches!(why, OpenError::Provider(_) | OpenError::Folder(_));
         let mut failure = Failure::from(why);
+        let out_of_trips = before.outcome() == Some(&Outcome::MaxTrips) && self.trips.is_none();
+        if failure.code == "cannot_go_on" && out_of_trips {
+            failure.help = format!("give it more trips: `gesta resume {} --trips N`", quoted(&self.run));
+        }
         if missing {
-            failure.message = format!("run `{}` cannot go on here, and still waits: {}", self.run, failure.message);
+            let waits = if before.status() == Status::Parked { ", and still waits" } else { "" };
+            failure.message = format!("run `{}` cannot go on here{waits}: {}", self.run, failure.message);
             failure.help = format!("{}, or name the agent's file with --env-file FOLDER/.env", failure.help);
         }
         failure
+    }
+}
+
+/// What was seen of the run while it went on.
+struct Told {
+    /// Something happened in it.
+    happened: bool,
+    /// How the model failed last.
+    fault: Option<FaultKind>,
+}
+
+impl Told {
+    fn of(before: &Shown, live: Option<&Live<'_>>) -> Self {
+        let fault = live.and_then(|live| live.fault).or_else(|| last_fault(&before.stored.events));
+        Self { happened: live.is_some_and(|live| live.happened), fault }
     }
 }
 
@@ -168,7 +209,21 @@ struct Given {
 struct Answers {
     given: Vec<Given>,
     /// Why they cannot be used. Told by this command and not by the parser, which would name the whole program.
-    wrong: Option<String>,
+    wrong: Option<Wrong>,
+}
+
+/// Why answers cannot be used.
+#[derive(Debug, Clone, PartialEq)]
+struct Wrong {
+    text: String,
+    /// As in `docs/errors.md`.
+    code: &'static str,
+}
+
+impl From<String> for Wrong {
+    fn from(text: String) -> Self {
+        Self { text, code: "usage" }
+    }
 }
 
 impl Args for Answers {
@@ -221,7 +276,10 @@ impl FromArgMatches for Answers {
         }
         let blank = |given: &&Given| matches!(&given.reply, HoldReply::Deny { reason } if reason.is_empty());
         let unsaid = answers.given.iter().find(blank).map(|given| given.call.clone());
-        answers.wrong = unsaid.map(|call| format!("--deny {call} needs --reason TEXT behind it: the model reads it"));
+        answers.wrong = unsaid.map(|call| Wrong {
+            text: format!("--deny {call} needs --reason TEXT behind it: the model reads it"),
+            code: "no_reason",
+        });
         Ok(answers)
     }
 
@@ -232,9 +290,9 @@ impl FromArgMatches for Answers {
 }
 
 impl Answers {
-    fn take(&mut self, name: &str, values: Vec<String>) -> Result<(), String> {
+    fn take(&mut self, name: &str, values: Vec<String>) -> Result<(), Wrong> {
         if let Some(option) = values.iter().find(|value| is_option(value)) {
-            return Err(format!("--{name} needs more behind it before `{option}`"));
+            return Err(format!("--{name} needs more behind it before `{option}`").into());
         }
         let mut values = values.into_iter();
         let first = values.next().unwrap_or_default();
@@ -243,8 +301,11 @@ impl Answers {
             "approve" => HoldReply::Approve { arguments: None },
             "deny" => HoldReply::Deny { reason: String::new() },
             "result" => {
-                let value = read_strict(&second).map_err(|why| format!("--result {first}: no JSON: {why}"))?;
+                let value = read_strict(&second).map_err(|why| no_json(&first, &second, &why))?;
                 HoldReply::Result { value }
+            }
+            "error" if second.trim().is_empty() => {
+                return Err(format!("--error {first} needs a text: the model reads it").into());
             }
             "error" => HoldReply::Error { text: second },
             "unknown" => HoldReply::OutcomeUnknown,
@@ -254,7 +315,7 @@ impl Answers {
                         *slot = Some(read_object(&first)?);
                         Ok(())
                     }
-                    _ => Err("--arguments stands behind the --approve it is for".to_owned()),
+                    _ => Err("--arguments stands behind the --approve it is for".to_owned().into()),
                 };
             }
             _ => {
@@ -263,13 +324,23 @@ impl Answers {
                         *reason = first;
                         Ok(())
                     }
-                    _ => Err("--reason stands behind the --deny it is for".to_owned()),
+                    _ => Err("--reason stands behind the --deny it is for".to_owned().into()),
                 };
             }
         };
         self.given.push(Given { call: first, reply });
         Ok(())
     }
+}
+
+fn no_json(call: &str, text: &str, why: &serde_json::Error) -> Wrong {
+    // Too many levels end the reading where the text may be JSON all the same.
+    let levels = text.bytes().filter(|byte| matches!(byte, b'[' | b'{')).count();
+    if levels > DEPTH_MAX && why.to_string().contains("recursion limit") {
+        let text = format!("--result {call} is nested more than {DEPTH_MAX} levels deep; hand in something flatter");
+        return Wrong { text, code: "too_deep" };
+    }
+    format!("--result {call}: no JSON: {why}").into()
 }
 
 /// A value that was left out lets the next option stand in its place.
@@ -291,7 +362,7 @@ mod tests {
         let words = ["gesta", "resume", "r1"].iter().chain(words);
         match Cli::try_parse_from(words).map_err(|why| why.to_string())?.command {
             Command::Resume(Resume { answers: Answers { given, wrong: None }, .. }) => Ok(given),
-            Command::Resume(Resume { answers, .. }) => Err(answers.wrong.unwrap_or_default()),
+            Command::Resume(Resume { answers, .. }) => Err(answers.wrong.map(|it| it.text).unwrap_or_default()),
             _ => Err("another command".to_owned()),
         }
     }
@@ -340,6 +411,7 @@ mod tests {
             (vec!["--approve", "a", "--arguments", "[1]"], "must be a JSON object"),
             (vec!["--approve", "a", "--reason", "x"], "--reason stands behind"),
             (vec!["--deny", "a"], "needs --reason"),
+            (vec!["--error", "a", " "], "needs a text"),
             (vec!["--result", "a", "{"], "no JSON"),
             (vec!["--result", "a"], "2 values required"),
             (vec!["--result", "a", "--data", "d"], "2 values required"),

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use clap::Args;
-use gesta_run::{ConversationId, Outcome, Part, RunResult, Source};
+use gesta_run::{ConversationId, FaultKind, Outcome, Part, RunResult, Source};
 use gesta_runtime::{Ask, FolderAgent};
 
 use super::{Globals, wait_for};
@@ -15,7 +15,7 @@ use crate::exit::{CODES, Ended, Exit, Failure};
 use crate::holds;
 use crate::left::closes;
 use crate::lines::{INPUT_BYTES_MAX, whole_stdin};
-use crate::live::{Line, Live, Notes, summary, ways_on};
+use crate::live::{Line, Live, Notes, summary, unwell, ways_on};
 use crate::place::{Place, agent_folder};
 use crate::render::Teller;
 use crate::shell::quoted;
@@ -57,7 +57,7 @@ pub(crate) struct Run {
 impl Run {
     pub(crate) fn run(self, globals: &Globals) -> Ended {
         let json = self.json;
-        or_json(json, self.turn(globals))
+        or_json(json, globals, self.turn(globals))
     }
 
     fn turn(self, globals: &Globals) -> Ended {
@@ -83,10 +83,12 @@ impl Run {
             {
                 screens.beside(Look::Warn, &format!("  {closed}"));
             }
-            let followed = screens.live(teller).of_turn().follow(agent.agent().run(ask), line).await;
+            let mut live = screens.live(teller).of_turn();
+            let followed = live.follow(agent.agent().run(ask), line).await;
+            let fault = live.fault;
             let Ok(result) = followed else { return Ok(Exit::Cancelled) };
             let result = result?;
-            screens.finish(&result, &place.flag);
+            screens.finish(&result, fault, &place.flag);
             place.close().await;
             Ok(Exit::of(&result))
         })
@@ -117,7 +119,8 @@ impl Run {
 }
 
 /// With `--json` programs read there, too, why there is no result.
-pub(super) fn or_json(json: bool, ended: Ended) -> Ended {
+pub(super) fn or_json(json: bool, globals: &Globals, ended: Ended) -> Ended {
+    let ended = ended.map_err(|failure| failure.of_data(globals));
     if let (true, Err(failure)) = (json, &ended) {
         Screen::stdout().json(&failure.json());
     }
@@ -149,8 +152,25 @@ fn picture(image: &str) -> Result<Part, Failure> {
             ));
         }
     };
-    let source = if image.starts_with("https://") { Source::Url(image.to_owned()) } else { bytes_of(path)? };
-    Ok(Part::Image { media_type: media_type.to_owned(), source })
+    if image.starts_with("https://") {
+        return Ok(Part::Image { media_type: media_type.to_owned(), source: Source::Url(image.to_owned()) });
+    }
+    let bytes = read_bytes(path)?;
+    if !is_picture(&bytes, media_type) {
+        let message = format!("{image} is no picture: its bytes do not begin as those of {media_type} do");
+        return Err(Failure::usage(message, "name a picture by its own kind, or add it with --file"));
+    }
+    Ok(Part::Image { media_type: media_type.to_owned(), source: Source::Base64(STANDARD.encode(bytes)) })
+}
+
+/// Whether bytes begin as those of this kind of picture do.
+fn is_picture(bytes: &[u8], media_type: &str) -> bool {
+    match media_type {
+        "image/png" => bytes.starts_with(b"\x89PNG\r\n\x1a\n"),
+        "image/jpeg" => bytes.starts_with(b"\xff\xd8\xff"),
+        "image/gif" => bytes.starts_with(b"GIF8"),
+        _ => bytes.starts_with(b"RIFF") && bytes.get(8..12) == Some(b"WEBP"),
+    }
 }
 
 fn attachment(path: &Path) -> Result<Part, Failure> {
@@ -164,7 +184,11 @@ fn attachment(path: &Path) -> Result<Part, Failure> {
         _ => "application/octet-stream",
     };
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
-    Ok(Part::File { media_type: media_type.to_owned(), name, source: bytes_of(path)? })
+    Ok(Part::File {
+        media_type: media_type.to_owned(),
+        name,
+        source: Source::Base64(STANDARD.encode(read_bytes(path)?)),
+    })
 }
 
 fn extension(path: &Path) -> String {
@@ -172,7 +196,7 @@ fn extension(path: &Path) -> String {
 }
 
 /// Reads a file to its end. A device or a pipe, which may have none, is refused.
-fn bytes_of(path: &Path) -> Result<Source, Failure> {
+fn read_bytes(path: &Path) -> Result<Vec<u8>, Failure> {
     let failed = |why: std::io::Error| Failure::file(path, &why);
     let refused = |what: &str| {
         Failure::usage(format!("{} {what}", path.display()), "save it into a file of at most 16 MiB, and name that")
@@ -188,7 +212,7 @@ fn bytes_of(path: &Path) -> Result<Source, Failure> {
     match bytes.len() as u64 {
         0 => Err(refused("is empty")),
         length if length > INPUT_BYTES_MAX => Err(refused("is too long to be sent")),
-        _ => Ok(Source::Base64(STANDARD.encode(bytes))),
+        _ => Ok(bytes),
     }
 }
 
@@ -205,7 +229,7 @@ pub(crate) struct Screens {
 impl Screens {
     /// The answer goes to standard output, everything else to standard error; with `--json` only the result is shown.
     pub(crate) fn new(json: bool, globals: &Globals) -> Self {
-        let shown = if json { Screen::nowhere() } else { Screen::stdout() };
+        let shown = if json { Screen::nowhere() } else { Screen::stdout().verbatim() };
         let (out, notes) = (Screen::stdout(), Screen::stderr());
         Self { out, notes, json, details: globals.verbose > 0, quiet: globals.quiet, shown }
     }
@@ -242,18 +266,27 @@ impl Screens {
     }
 
     /// Shows how it stands in the end.
-    pub(crate) fn finish(&mut self, result: &RunResult, flag: &str) {
-        self.finish_with(result, result, flag);
+    pub(crate) fn finish(&mut self, result: &RunResult, fault: Option<FaultKind>, flag: &str) {
+        self.finish_with(result, result, fault, flag);
     }
 
     /// The same, where programs are told more than the result.
-    pub(crate) fn finish_with(&mut self, result: &RunResult, whole: &impl serde::Serialize, flag: &str) {
+    pub(crate) fn finish_with(
+        &mut self,
+        result: &RunResult,
+        whole: &impl serde::Serialize,
+        fault: Option<FaultKind>,
+        flag: &str,
+    ) {
         if self.json {
             self.out.json(whole);
             return;
         }
         self.shown.end_line();
         if self.quiet {
+            if let Some(why) = unwell(result) {
+                self.notes.line(Look::Bad, &why);
+            }
             return;
         }
         // Whether what waits was written down is not known where the store failed.
@@ -267,7 +300,7 @@ impl Screens {
             }
         }
         self.notes.line(Look::Faint, &format!("  {}", summary(result)));
-        for (look, text) in ways_on(result, flag) {
+        for (look, text) in ways_on(result, fault, flag) {
             self.notes.line(look, &text);
         }
     }

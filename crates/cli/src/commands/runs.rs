@@ -25,7 +25,7 @@ pub(crate) struct Runs {
     /// Of this agent
     #[arg(long, value_name = "NAME")]
     agent: Option<String>,
-    /// Only runs that stand like this
+    /// Only runs that stand like this; `parked` are all that wait for a person, those with an action to approve too
     #[arg(long, value_enum)]
     status: Option<StatusWord>,
     /// At most so many
@@ -46,7 +46,12 @@ enum StatusWord {
 impl Runs {
     pub(crate) fn run(self, globals: &Globals) -> Ended {
         wait_for(async {
-            let place = Place::open_to_read(globals).await?;
+            let Some(place) = Place::open_if_there(globals).await? else {
+                if !self.json {
+                    Screen::stdout().line(Look::Faint, NONE);
+                }
+                return Ok(Exit::Done);
+            };
             let store = place.store();
             let status = self.status.map(|status| match status {
                 StatusWord::Open => Status::Open,
@@ -54,7 +59,7 @@ impl Runs {
                 StatusWord::Ended => Status::Ended,
             });
             let filter = RunFilter { agent: self.agent.clone(), status, limit: self.limit, ..RunFilter::default() };
-            let runs = store.runs(&filter).await?;
+            let mut runs = store.runs(&filter).await?;
             if runs.is_empty() {
                 place.check().await?;
             }
@@ -62,6 +67,17 @@ impl Runs {
             for open in store.holds(&HoldFilter { agent: self.agent.clone(), ..HoldFilter::default() }).await? {
                 waiting.entry(open.hold.binding.run_id.clone()).or_default().push(open.hold);
             }
+            if matches!(self.status, Some(StatusWord::Parked)) {
+                // A run that has ended waits for a person too, where an action of it does.
+                for run in waiting.keys() {
+                    if !runs.iter().any(|head| head.run == *run) {
+                        runs.push(store.head(run).await?);
+                    }
+                }
+                runs.sort_by(|a, b| (b.started_at, &b.run).cmp(&(a.started_at, &a.run)));
+                runs.truncate(self.limit as usize);
+            }
+            let filtered = self.status.is_some() || self.agent.is_some();
             let mut screen = Screen::stdout();
             if self.json {
                 for head in &runs {
@@ -70,7 +86,7 @@ impl Runs {
                     screen.json(&line);
                 }
             } else {
-                table(&mut screen, &runs, &waiting, &place.flag);
+                table(&mut screen, &runs, &waiting, filtered, &place.flag);
             }
             place.close().await;
             Ok(Exit::Done)
@@ -78,9 +94,12 @@ impl Runs {
     }
 }
 
-fn table(screen: &mut Screen, runs: &[RunHead], waiting: &BTreeMap<RunId, Vec<Hold>>, flag: &str) {
+/// What is said where nothing was run yet.
+const NONE: &str = "no runs; begin one with `gesta chat FOLDER`";
+
+fn table(screen: &mut Screen, runs: &[RunHead], waiting: &BTreeMap<RunId, Vec<Hold>>, filtered: bool, flag: &str) {
     if runs.is_empty() {
-        return screen.line(Look::Faint, "no runs; begin one with `gesta chat FOLDER`");
+        return screen.line(Look::Faint, if filtered { "no run is like that; `gesta runs` lists all" } else { NONE });
     }
     let now = Timestamp(jiff::Timestamp::now().as_millisecond());
     let rows: Vec<[String; 6]> = runs.iter().map(|head| row(head, waiting.get(&head.run), now, flag)).collect();

@@ -42,7 +42,7 @@ pub(crate) struct Show {
 impl Show {
     pub(crate) fn run(self, globals: &Globals) -> Ended {
         wait_for(async {
-            let place = Place::open_to_read(globals).await?;
+            let place = Place::open_if_there(globals).await?.ok_or_else(stored::no_run)?;
             let store = place.store();
             let head = stored::find(&place, &self.run).await?;
             let mut screen = Screen::stdout();

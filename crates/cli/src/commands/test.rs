@@ -31,12 +31,18 @@ pub(crate) struct Test {
     model: Option<String>,
 }
 
+/// Whether a folder is not there, or has no scene below it.
+fn has_none(scenes: &std::path::Path) -> bool {
+    let mut files = Vec::new();
+    !scenes.is_dir() || gather(scenes, &mut files).is_err() && files.is_empty()
+}
+
 impl Test {
     pub(crate) fn run(self, globals: &Globals) -> Ended {
         let environment = Environment::with_model(self.model.as_deref()).with_placeholders();
         let folder = agent_folder(&self.folder, &environment)?;
         let scenes = self.folder.join("scenes");
-        if !scenes.is_dir() {
+        if has_none(&scenes) {
             let text = format!("{} has no scenes; make one with `gesta show last --scene`", self.folder.display());
             Screen::stdout().line(Look::Warn, &text);
             return Ok(Exit::Done);

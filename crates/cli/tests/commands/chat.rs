@@ -151,6 +151,35 @@ fn ctrl_c_while_nothing_goes_on_leaves() {
     assert_eq!(child.wait().unwrap().code(), Some(130));
 }
 
+#[cfg(unix)]
+#[test]
+fn a_talk_that_is_told_to_end_cancels_what_goes_on_and_ends() {
+    for (name, code) in [("TERM", 143), ("HUP", 129)] {
+        let (home, world) = (Home::new(), World::start(vec![says("late")]));
+        home.write("a/agent.toml", &world.agent(&[], ""));
+        let mut child = home.start(&["chat", "a"]);
+        let mut stdin = child.stdin.take().unwrap();
+        world.stop_at(1);
+        writeln!(stdin, "do it").unwrap();
+        world.wait();
+        signal(&child, name);
+        assert_eq!(child.wait_with_output().unwrap().status.code(), Some(code), "{name}");
+        assert_eq!(home.result("last")["outcome"], "cancelled", "{name}");
+        world.release();
+    }
+}
+
+#[test]
+fn a_line_that_is_no_text_is_refused_and_a_slash_can_be_said() {
+    let home = Home::new();
+    home.write("a/agent.toml", "name = \"a\"\n");
+    home.write("a/model.script", "user matches /^.etc.passwd$/:\nmodel: A file.\n\notherwise:\nmodel: Hi.\n");
+    let said = home.gesta_with(&["chat", "a"], b"caf\xff\nhello\n//etc/passwd\n/help\n").ended(0);
+    let said = said.has(&["not UTF-8", "Hi.", "A file.", "//TEXT"]);
+    assert_eq!(said.out.matches("Hi.").count(), 1, "{said:?}");
+    home.gesta_with(&["chat", "a"], b"\xff\n").ended(2);
+}
+
 #[test]
 fn a_model_that_fails_ends_the_turn_and_not_the_talk() {
     let home = Home::new();

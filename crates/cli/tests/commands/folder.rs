@@ -59,6 +59,59 @@ fn scenes_are_played_and_written_anew_on_request() {
 }
 
 #[test]
+fn scenes_from_an_editor_that_writes_other_line_ends_hold() {
+    let home = Home::new();
+    home.gesta(&["init", "a"]).ended(0);
+    home.gesta(&["run", "a", "Hello"]).ended(0);
+    let scene = home.gesta(&["show", "last", "--scene"]).ended(0).out;
+    home.write("a/scenes/of_a_run.scene", &format!("\u{feff}{}", scene.replace('\n', "\r\n")));
+    home.gesta(&["test", "a"]).ended(0);
+    home.gesta(&["check", "a"]).ended(0);
+}
+
+#[test]
+fn a_folder_without_a_scene_has_nothing_to_test_and_a_stale_scene_stops_nothing() {
+    let home = Home::new();
+    home.write("a/agent.toml", "name = \"a\"\n");
+    home.write("a/model.script", "model: Hi.\n");
+    home.gesta(&["test", "a"]).ended(0).has(&["a has no scenes"]);
+    std::fs::create_dir(home.path("a/scenes")).unwrap();
+    home.gesta(&["test", "a"]).ended(0).has(&["a has no scenes"]);
+    home.write("a/scenes/stale.scene", "usr: Hello\n");
+    home.gesta(&["check", "a"]).ended(0).has(&["warning: scenes/stale.scene:1:1", "can be used, with warnings"]);
+    home.gesta(&["test", "a"]).ended(1);
+    std::fs::create_dir(home.path("b")).unwrap();
+    std::fs::create_dir(home.path("b/agent.toml")).unwrap();
+    home.gesta(&["check", "b"]).ended(2).has(&["`agent.toml` is a folder, and no file"]);
+}
+
+#[test]
+fn a_model_that_cannot_be_used_is_no_mistake_of_the_folder() {
+    let home = Home::new();
+    home.write("a/agent.toml", "name = \"a\"\n");
+    home.write("a/model.script", "model: Hi.\n");
+    for model in ["openai:x", "foo:bar"] {
+        let said = home.gesta(&["run", "a", "hello", "--json", "--model", model]).ended(2);
+        assert_eq!(said.json()["error"]["code"], "provider_unusable", "{said:?}");
+        assert!(!said.err.contains("gesta check"), "{said:?}");
+    }
+}
+
+#[test]
+fn the_doctor_looks_at_what_the_agent_needs_and_at_nothing_else() {
+    let home = Home::new();
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let provider = format!("[providers.w]\nprotocol = \"openai\"\nbase_url = \"http://127.0.0.1:{port}/v1\"\n");
+    home.write("a/agent.toml", &format!("name = \"a\"\nmodel = \"w:m\"\n{provider}"));
+    let said = home.gesta(&["doctor", "a"]).ended(1).has(&["w server", &format!("http://127.0.0.1:{port}/v1: ")]);
+    assert!(!said.out.contains("API_KEY"), "{said:?}");
+    home.write("s/agent.toml", "name = \"s\"\n");
+    home.write("s/model.script", "model: Hi.\n");
+    let said = home.gesta(&["doctor", "s"]).ended(0);
+    assert!(!said.out.contains("API_KEY"), "{said:?}");
+}
+
+#[test]
 fn an_agents_scenes_need_no_secrets() {
     let home = Home::new();
     home.write("a/agent.toml", "name = \"a\"\nmodel = \"openai:x\"\n");

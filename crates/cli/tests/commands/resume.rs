@@ -1,8 +1,10 @@
 //! `gesta resume`.
 
+use std::io::{BufRead, BufReader};
+
 use serde_json::json;
 
-use crate::support::{Home, Said, World, calls, example, says};
+use crate::support::{Home, Said, World, calls, example, says, signal};
 
 fn parked() -> Home {
     let home = Home::new();
@@ -70,7 +72,7 @@ fn programs_read_why_an_answer_was_refused() {
     refused(&["--approve", "r1", "--arguments", edited], 2, "arguments_invalid").has(&["\"amount\" is a required"]);
     refused(&["--approve", "r1", "--deny", "r1", "--reason", "x"], 2, "conflict").has(&["two different answers"]);
     refused(&["--deny", "r1", "--reason", " "], 2, "no_reason");
-    refused(&["--deny", "r1"], 2, "usage").has(&["needs --reason", "gesta resume --help"]);
+    refused(&["--deny", "r1"], 2, "no_reason").has(&["needs --reason", "gesta resume --help"]);
     assert_eq!(home.result("last")["status"], json!("parked"));
     home.gesta(&["resume", "last", "--deny", "r1", "--reason", "ask first"]).ended(0);
     refused(&["--approve", "r1"], 1, "conflict").has(&["the first answer counts: it was denied: ask first"]);
@@ -121,6 +123,75 @@ fn one_of_many_who_answer_at_once_is_first_and_the_others_read_what_it_said() {
             Some(1) => assert!(said.err.contains(first), "{said:?}"),
             _ => panic!("{said:?}"),
         }
+    }
+}
+
+#[test]
+fn what_has_ended_needs_no_key_to_be_said_again() {
+    let (home, world) = (Home::new(), World::start(vec![says("done")]));
+    let agent = world.agent(&[], "").replacen("protocol = ", "api_key_env = \"W_KEY\"\nprotocol = ", 1);
+    home.write("a/agent.toml", &agent);
+    assert!(home.command(&["run", "a", "x"]).env("W_KEY", "k").output().unwrap().status.success());
+    let said = home.gesta(&["resume", "last"]).ended(0).has(&["the run had ended: nothing ran again"]);
+    assert_eq!(said.out, "done\n");
+    let refused = home.gesta(&["resume", "last", "--trips", "4"]);
+    assert!(!refused.err.contains("still waits"), "{refused:?}");
+}
+
+#[test]
+fn after_its_last_trip_a_run_says_how_it_gets_more_and_a_failure_is_no_repetition() {
+    let home = Home::new();
+    home.write(
+        "a/agent.toml",
+        "name = \"a\"\n[[tools]]\nname = \"t\"\nanswers = [{ result = 1 }]\n[limits]\ntrips_max = 2\n",
+    );
+    let script = "user matches \"fail\":\nmodel: fails overloaded, for good: busy\n\n\
+                  otherwise:\nmodel: calls - t {}\n";
+    home.write("a/model.script", script);
+    home.gesta(&["run", "a", "loop"]).ended(1);
+    home.gesta(&["resume", "last"]).ended(1).has(&["gesta resume last --trips N"]);
+    home.gesta(&["run", "a", "fail"]).ended(4);
+    let again = home.gesta(&["resume", "last"]).ended(4).has(&["goes on, with at most 2 trips"]);
+    assert!(!again.err.contains("nothing ran again"), "{again:?}");
+}
+
+#[cfg(unix)]
+#[test]
+fn whoever_waits_for_another_is_told_and_may_leave() {
+    let (home, world) = (Home::new(), World::start(vec![says("late")]));
+    home.write("a/agent.toml", &world.agent(&[], ""));
+    world.stop_at(1);
+    let first = home.start(&["run", "a", "hello"]);
+    world.wait();
+    let mut waiting = [home.start(&["resume", "last"]), home.start(&["resume", "last"])];
+    let mut told = waiting.each_mut().map(|it| BufReader::new(it.stderr.take().unwrap()));
+    for reader in &mut told {
+        let mut line = String::new();
+        reader.read_line(&mut line).unwrap();
+        assert!(line.contains("another process works on run") && line.contains("Ctrl-C"), "{line}");
+    }
+    let [leaves, stays] = waiting;
+    signal(&leaves, "INT");
+    assert_eq!(leaves.wait_with_output().unwrap().status.code(), Some(130));
+    world.release();
+    let said: Said = first.wait_with_output().unwrap().into();
+    assert_eq!(said.ended(0).out, "late\n");
+    let output = stays.wait_with_output().unwrap();
+    assert_eq!((output.status.code(), String::from_utf8(output.stdout).unwrap().as_str()), (Some(0), "late\n"));
+}
+
+#[test]
+fn every_answer_that_cannot_be_used_has_its_word() {
+    let home = parked();
+    let deep = format!("{}1{}", "[".repeat(150), "]".repeat(150));
+    for (words, code) in [
+        (&["--result", "r1", &deep][..], "too_deep"),
+        (&["--result", "r1", "{"], "usage"),
+        (&["--deny", "r1"], "no_reason"),
+        (&["--error", "r1", ""], "usage"),
+    ] {
+        let said = home.gesta(&[&["resume", "last", "--json"], words].concat()).ended(2);
+        assert_eq!(said.json()["error"]["code"], code, "{said:?}");
     }
 }
 

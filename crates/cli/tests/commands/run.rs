@@ -2,6 +2,8 @@
 
 use serde_json::json;
 
+#[cfg(unix)]
+use crate::support::Terminal;
 use crate::support::{Home, World, example, says, signal};
 
 #[test]
@@ -73,11 +75,11 @@ fn the_input_may_come_through_a_pipe() {
 fn pictures_and_files_are_parts_of_the_message() {
     let (home, world) = (Home::new(), World::start(vec![says("a cat")]));
     home.write("a/agent.toml", &world.agent(&[], ""));
-    home.write("cat.PNG", "png");
+    std::fs::write(home.path("cat.PNG"), b"\x89PNG\r\n\x1a\n").unwrap();
     home.write("notes.txt", "hello");
     home.gesta(&["run", "a", "What is it?", "--image", "cat.PNG", "--file", "notes.txt"]).ended(0).has(&["a cat"]);
     let sent = world.seen()[0].body.to_string();
-    assert!(sent.contains("data:image/png;base64,cG5n") && sent.contains("notes.txt"), "{sent}");
+    assert!(sent.contains("data:image/png;base64,iVBORw0KGgo=") && sent.contains("notes.txt"), "{sent}");
     home.gesta(&["run", "a", "x", "--image", "notes.txt"]).ended(2).has(&["no picture"]);
     home.gesta(&["run", "a", "x", "--file", "gone"]).ended(2).has(&["gone"]);
 }
@@ -119,18 +121,73 @@ fn a_message_says_what_it_closes() {
 
 #[cfg(unix)]
 #[test]
-fn ctrl_c_cancels_the_run() {
-    let (home, world) = (Home::new(), World::start(vec![says("late")]));
-    home.write("a/agent.toml", &world.agent(&[], ""));
-    world.stop_at(1);
-    let child = home.start(&["run", "a", "hello", "--json"]);
-    world.wait();
-    signal(&child, "INT");
-    let output = child.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(130));
-    let result: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(result["outcome"], json!("cancelled"));
-    world.release();
+fn a_signal_cancels_the_run() {
+    for (name, code) in [("INT", 130), ("TERM", 143), ("HUP", 129)] {
+        let (home, world) = (Home::new(), World::start(vec![says("late")]));
+        home.write("a/agent.toml", &world.agent(&[], ""));
+        world.stop_at(1);
+        let child = home.start(&["run", "a", "hello", "--json"]);
+        world.wait();
+        signal(&child, name);
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(code), "{name}");
+        let result: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(result["outcome"], json!("cancelled"), "{name}");
+        assert_eq!(home.result("last")["outcome"], json!("cancelled"), "{name}: it is stored");
+        world.release();
+    }
+}
+
+#[test]
+fn whoever_asks_for_the_answer_alone_is_told_why_there_is_none() {
+    let home = Home::new();
+    home.write("a/agent.toml", "name = \"a\"\n");
+    home.write("a/model.script", "model: fails overloaded, for good: busy\n");
+    let failed = home.gesta(&["run", "-q", "a", "x"]).ended(4);
+    assert_eq!((failed.out.as_str(), failed.err.lines().count()), ("", 1), "{failed:?}");
+    failed.has(&["ended model_failed: busy"]);
+    let parked = home.gesta(&["run", "-q", &example("desk"), "Refund order 7, 250 dollars"]).ended(3);
+    assert_eq!(parked.err.lines().count(), 1, "{parked:?}");
+    parked.has(&["parked: run ", "waits for an answer to refund_order (r1)"]);
+}
+
+#[test]
+fn why_a_model_failed_is_said_once_and_the_help_is_one_that_helps() {
+    let home = Home::new();
+    home.write("a/agent.toml", "name = \"a\"\n");
+    for (fault, help, other) in [
+        ("bad request", "say it anew with `gesta run", "gesta resume"),
+        ("config", "say it anew with `gesta run", "gesta resume"),
+        ("network", "gesta resume", "say it anew"),
+        ("auth", "once the key is right", "mend the agent"),
+    ] {
+        home.write("a/model.script", &format!("model: fails {fault}, for good: nonesuch\n"));
+        let said = home.gesta(&["run", "a", "x"]).ended(4).has(&["ends: model_failed", help]);
+        assert!(!said.err.contains(other), "{said:?}");
+        assert_eq!(said.err.matches("nonesuch").count(), 1, "{said:?}");
+    }
+}
+
+#[test]
+fn a_request_that_is_tried_again_is_told() {
+    let home = Home::new();
+    let more = "[requests]\nattempts_max = 2\n[network]\nallow = []\n";
+    // A port that nobody listens at.
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let provider = format!("[providers.w]\nprotocol = \"openai\"\nbase_url = \"http://127.0.0.1:{port}/v1\"\n");
+    home.write("a/agent.toml", &format!("name = \"a\"\nmodel = \"w:m\"\n{more}{provider}"));
+    let said = home.gesta(&["run", "a", "x"]).ended(4);
+    said.has(&["asks it again in", "(2 of 2)", "it was tried 2 times"]);
+}
+
+#[test]
+fn a_picture_is_known_by_its_bytes_and_a_mark_in_front_of_a_text_is_no_part_of_it() {
+    let home = Home::new();
+    home.write("a/agent.toml", "name = \"a\"\n");
+    home.write("a/model.script", "user matches /^hello$/:\nmodel: Hi.\n\notherwise:\nmodel: What?\n");
+    home.write("noise.png", "noise");
+    home.gesta(&["run", "a", "x", "--image", "noise.png"]).ended(2).has(&["noise.png is no picture", "help: "]);
+    assert_eq!(home.gesta_with(&["run", "a", "-"], "\u{feff}hello\n").ended(0).out, "Hi.\n");
 }
 
 #[test]
@@ -144,13 +201,18 @@ fn a_reader_that_leaves_early_is_no_failure_and_the_run_goes_on() {
     assert_eq!(home.result("last")["outcome"], json!("completed"));
 }
 
+#[cfg(unix)]
 #[test]
 fn what_steers_a_terminal_is_shown_by_its_number() {
     let home = Home::new();
     home.write("a/agent.toml", "name = \"a\"\n");
     home.write("a/model.script", "model: says \u{1b}]0;title\u{7}ok\nmodel: x\n");
+    // At a terminal; programs read the text as it is.
+    let mut terminal = Terminal::start(&home, &["run", "a", "x"], 100);
+    terminal.until("says \\u{1b}]0;title\\u{7}ok");
+    assert_eq!(terminal.end().0, Some(0));
     let said = home.gesta(&["run", "a", "x"]).ended(0);
-    assert_eq!(said.out, "says \\u{1b}]0;title\\u{7}ok\n");
+    assert_eq!(said.out, "says \u{1b}]0;title\u{7}ok\n");
     // What programs read is the same value, and shows as little.
     let result = home.gesta(&["show", "last", "--json"]).ended(0);
     assert_eq!(result.json()["text"], "says \u{1b}]0;title\u{7}ok");

@@ -56,6 +56,40 @@ fn runs_are_listed_with_what_waits() {
 }
 
 #[test]
+fn an_action_that_waits_for_a_person_is_listed_with_what_is_parked() {
+    let home = Home::new();
+    home.write(
+        "a/agent.toml",
+        "name = \"a\"\n[[tools]]\nname = \"mail\"\neffect = \"staged\"\nneeds_approval = true\nanswers = [{ result = 1 }]\n",
+    );
+    home.write("a/model.script", "model: calls m1 mail {}\nmodel: It is written.\n");
+    let said = home.gesta(&["run", "-q", "a", "Write to her"]).ended(0);
+    assert!(said.err.starts_with("run ") && said.err.contains("waits for an answer to mail (m1)"), "{said:?}");
+    home.gesta(&["run", &example("coach"), "hello"]).ended(0);
+    let waits = home.gesta(&["runs", "--status", "parked", "--json"]).ended(0).json();
+    assert_eq!((&waits["status"], &waits["holds"][0]["name"]), (&json!("ended"), &json!("mail")));
+    home.gesta(&["runs", "--status", "parked", "--agent", "coach"]).ended(0).has(&["no run is like that"]);
+}
+
+#[test]
+fn what_only_reads_makes_nothing() {
+    let home = Home::new();
+    for words in [&["runs"][..], &["show", "last"], &["resume", "last"]] {
+        let said = home.gesta(&[&["--data", "typo"], words].concat()).ended(2);
+        said.has(&["the data folder typo is not there"]);
+        assert!(!home.path("typo").exists(), "{words:?}");
+    }
+    home.gesta(&["runs"]).ended(0).has(&["no runs; begin one"]);
+    home.gesta(&["show", "last"]).ended(2).has(&["there is no run yet"]);
+    assert!(!home.path("gesta").exists());
+    home.gesta(&["run", &example("coach"), "Hello"]).ended(0);
+    home.gesta(&["runs", "--agent", "nobody"]).ended(0).has(&["no run is like that"]);
+    let data = home.path("gesta");
+    let named = home.gesta(&["--data", data.to_str().unwrap(), "show", "nonesuch"]).ended(2);
+    named.has(&["`gesta runs --data "]);
+}
+
+#[test]
 fn events_and_exchanges_are_shown_as_they_are() {
     let (home, world) = (Home::new(), World::start(vec![says("hi")]));
     home.write("a/agent.toml", &world.agent(&[], "[storage]\nwire = true\n"));

@@ -89,6 +89,32 @@ fn what_is_left_waits_and_a_message_says_what_it_closes() {
 }
 
 #[test]
+fn the_talk_can_be_left_where_a_call_is_asked_about() {
+    for leave in ["/quit", ""] {
+        let home = Home::new();
+        let mut talk = asked(&home, 100);
+        if leave.is_empty() {
+            talk.key(CTRL_D);
+        } else {
+            talk.line(leave);
+        }
+        talk.until("--approve r1").until("parked, 2 trips");
+        assert_eq!(talk.end().0, Some(0), "{leave}");
+        assert_eq!(home.result("last")["status"], "parked", "{leave}");
+    }
+}
+
+#[test]
+fn a_key_that_is_no_utf_8_costs_one_line_and_not_the_talk() {
+    let home = Home::new();
+    let mut talk = Terminal::start(&home, &["chat", &example("coach")], 100);
+    talk.until("> ").key(b'a').key(0xff).key(b'b').until("press Enter").line("c").until("not said").until("> ");
+    talk.line("Swap squats for lunges").until("I have swapped").until("> ").line("/quit");
+    assert_eq!(talk.end().0, Some(0));
+    assert_eq!(home.result("last")["text"], "I have swapped squats for lunges.");
+}
+
+#[test]
 fn what_another_process_answered_meanwhile_is_told() {
     let (approve, deny) = (&["--approve", "r1"][..], &["--deny", "r1", "--reason", "ask first"][..]);
     for (other, typed, told) in [

@@ -34,7 +34,7 @@ pub fn check(dir: &Path, env: &dyn Fn(&str) -> Option<String>) -> Report {
     match Folder::load(dir, env) {
         Ok(folder) => {
             report.warnings = warnings(dir, &folder);
-            scenes(dir, &folder, &mut report.problems);
+            scenes(dir, &folder, &mut report.warnings);
         }
         Err(errors) => report.problems = errors.0,
     }
@@ -51,7 +51,8 @@ pub fn scene_files(dir: &Path) -> Vec<String> {
     names
 }
 
-/// Whether each scene can be read under the agent's plan. Whether it holds is for those who play it.
+/// Whether each scene can be read under the agent's plan: one that cannot keeps no run from going on. Whether it holds is
+/// for those who play it.
 fn scenes(dir: &Path, folder: &Folder, problems: &mut Vec<Problem>) {
     for name in scene_files(dir) {
         let read = match files::read(dir, &name) {

@@ -99,6 +99,9 @@ impl FolderErrors {
             return Ok(());
         }
         problems.sort_by(|a, b| (&a.file, a.place).cmp(&(&b.file, b.place)));
+        // Two stages may find the same mistake, one at its key and one at its value.
+        let line = |it: &Problem| it.place.map(|place| place.line);
+        problems.dedup_by(|b, a| !a.key.is_empty() && (&a.file, line(a), &a.key) == (&b.file, line(b), &b.key));
         Err(Self(problems))
     }
 }

@@ -61,12 +61,11 @@ impl Resolver<'_> {
 pub(crate) fn resolve(dir: &Path, env: &Environment<'_>, problems: &mut Vec<Problem>) -> Option<(Settings, Storage)> {
     let source = read_source(dir, problems)?;
     let wrong_shape = shape::check(&source, &agent_toml::schema());
-    if !wrong_shape.is_empty() {
-        problems.extend(wrong_shape);
-        return None;
-    }
+    let is_sound = wrong_shape.is_empty();
+    problems.extend(wrong_shape);
+    // Where each value is of its kind, and some are out of bounds, everything else can still be told.
     let toml: AgentToml = serde_json::from_value(source.root.to_json())
-        .map_err(|why| problems.push(Problem::new(AGENT_FILE, why.to_string())))
+        .map_err(|why| problems.extend(is_sound.then(|| Problem::new(AGENT_FILE, why.to_string()))))
         .ok()?;
     let mut resolver = Resolver { dir, env, source: &source, toml: &toml, problems };
     let settings = settings(&mut resolver);

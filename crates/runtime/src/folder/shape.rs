@@ -27,9 +27,12 @@ struct Shape<'a> {
 
 impl<'a> Shape<'a> {
     fn node(&mut self, node: &'a Node, schema: &'a Value, path: &mut Vec<Step<'a>>) {
+        if matches!(node.kind, Kind::NoNumber) {
+            return self.report(node, path, "a number that is too large, or is none".to_owned());
+        }
         let branches = self.branches(schema);
         if branches.is_empty() {
-            return;
+            return self.free(node, path);
         }
         let Some(branch) = branches.iter().find(|branch| takes(branch, node)) else {
             let expected = list_of(branches.iter().filter_map(|branch| kind_of_schema(branch)));
@@ -38,6 +41,7 @@ impl<'a> Shape<'a> {
         };
         match &node.kind {
             Kind::Table(entries) => self.table(node, entries, branch, path),
+            Kind::List(items) if branch.get("items").is_none() => self.each(items, path),
             Kind::List(items) => {
                 if let Some(schema) = branch.get("items") {
                     for (at, item) in items.iter().enumerate() {
@@ -53,7 +57,31 @@ impl<'a> Shape<'a> {
                     self.report(node, path, wrong);
                 }
             }
+            Kind::Plain(_) | Kind::Date(_) | Kind::NoNumber => {}
+        }
+    }
+
+    /// What may be anything is looked at for numbers that are none.
+    fn free(&mut self, node: &'a Node, path: &mut Vec<Step<'a>>) {
+        match &node.kind {
+            Kind::NoNumber => self.report(node, path, "a number that is too large, or is none".to_owned()),
+            Kind::List(items) => self.each(items, path),
+            Kind::Table(entries) => {
+                for entry in entries {
+                    path.push(Step::Key(&entry.key));
+                    self.free(&entry.value, path);
+                    path.pop();
+                }
+            }
             Kind::Plain(_) | Kind::Date(_) => {}
+        }
+    }
+
+    fn each(&mut self, items: &'a [Node], path: &mut Vec<Step<'a>>) {
+        for (at, item) in items.iter().enumerate() {
+            path.push(Step::Index(at));
+            self.free(item, path);
+            path.pop();
         }
     }
 
@@ -81,7 +109,7 @@ impl<'a> Shape<'a> {
             match known.or(rest) {
                 Some(Value::Bool(false)) => self.unknown_key(entry, properties, path),
                 Some(schema) => self.node(&entry.value, schema, path),
-                None => {}
+                None => self.free(&entry.value, path),
             }
             path.pop();
         }
@@ -173,7 +201,7 @@ fn takes(schema: &Object, node: &Node) -> bool {
         Kind::Plain(Value::Bool(_)) => "boolean",
         Kind::Plain(Value::Number(number)) if number.is_f64() => "number",
         Kind::Plain(Value::Number(_)) => return types(schema).any(|it| it == "integer" || it == "number"),
-        Kind::Plain(_) | Kind::Date(_) => return false,
+        Kind::Plain(_) | Kind::Date(_) | Kind::NoNumber => return false,
     };
     types(schema).any(|it| it == name)
 }
@@ -241,7 +269,7 @@ fn kind_of_node(node: &Node) -> &'static str {
         Kind::Plain(Value::String(_)) => "a text",
         Kind::Plain(Value::Bool(_)) => "a truth value",
         Kind::Plain(Value::Number(number)) if number.is_f64() => "a number with a fraction",
-        Kind::Plain(_) => "a number",
+        Kind::Plain(_) | Kind::NoNumber => "a number",
     }
 }
 

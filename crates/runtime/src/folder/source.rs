@@ -37,6 +37,8 @@ pub(crate) struct Node {
 pub(crate) enum Kind {
     /// A text, a number, a boolean.
     Plain(Value),
+    /// A number that is too large, or is none. No key takes one.
+    NoNumber,
     /// A date or a time, as it is written. JSON has none, so no key takes one.
     Date(String),
     /// A list.
@@ -87,7 +89,7 @@ impl Source {
             return Err(vec![Problem::new(file, format!("is larger than {FILE_BYTES_MAX} bytes"))]);
         }
         let (root, errors) = DeTable::parse_recoverable(&text);
-        let mut problems: Vec<Problem> = errors
+        let problems: Vec<Problem> = errors
             .iter()
             .take(SYNTAX_ERRORS_MAX)
             .map(|error| {
@@ -95,7 +97,7 @@ impl Source {
                 Problem::new(file, format!("no TOML: {}", error.message().replace('\n', ", "))).at(at)
             })
             .collect();
-        let root = Node { span: root.span(), kind: table(root.get_ref(), file, &text, &mut problems) };
+        let root = Node { span: root.span(), kind: table(root.get_ref()) };
         if problems.is_empty() { Ok(Self { file: file.to_owned(), text, root }) } else { Err(problems) }
     }
 
@@ -149,6 +151,7 @@ impl Node {
     pub(crate) fn to_json(&self) -> Value {
         match &self.kind {
             Kind::Plain(value) => value.clone(),
+            Kind::NoNumber => Value::Null,
             Kind::Date(text) => Value::String(text.clone()),
             Kind::List(items) => items.iter().map(Self::to_json).collect(),
             Kind::Table(entries) => {
@@ -158,20 +161,20 @@ impl Node {
     }
 }
 
-fn table(table: &DeTable<'_>, file: &str, text: &str, problems: &mut Vec<Problem>) -> Kind {
+fn table(table: &DeTable<'_>) -> Kind {
     let mut entries: Vec<Entry> = table
         .iter()
         .map(|(key, value)| Entry {
             key: key.get_ref().to_string(),
             key_span: key.span(),
-            value: Node { span: value.span(), kind: kind(value.get_ref(), value.span(), file, text, problems) },
+            value: Node { span: value.span(), kind: kind(value.get_ref()) },
         })
         .collect();
     entries.sort_by_key(|entry| entry.key_span.start);
     Kind::Table(entries)
 }
 
-fn kind(value: &DeValue<'_>, span: Range<usize>, file: &str, text: &str, problems: &mut Vec<Problem>) -> Kind {
+fn kind(value: &DeValue<'_>) -> Kind {
     let number = match value {
         DeValue::Integer(it) => i64::from_str_radix(it.as_str(), it.radix()).ok().map(Number::from),
         DeValue::Float(it) => it.as_str().parse().ok().and_then(Number::from_f64),
@@ -179,18 +182,10 @@ fn kind(value: &DeValue<'_>, span: Range<usize>, file: &str, text: &str, problem
         DeValue::Boolean(it) => return Kind::Plain(Value::Bool(*it)),
         DeValue::Datetime(it) => return Kind::Date(it.to_string()),
         DeValue::Array(items) => {
-            let node = |item: &toml::Spanned<DeValue<'_>>, problems: &mut Vec<Problem>| Node {
-                span: item.span(),
-                kind: kind(item.get_ref(), item.span(), file, text, problems),
-            };
-            return Kind::List(items.iter().map(|item| node(item, problems)).collect());
+            let node = |item: &toml::Spanned<DeValue<'_>>| Node { span: item.span(), kind: kind(item.get_ref()) };
+            return Kind::List(items.iter().map(node).collect());
         }
-        DeValue::Table(it) => return table(it, file, text, problems),
+        DeValue::Table(it) => return table(it),
     };
-    let Some(number) = number else {
-        let at = Place::of(text, span.start);
-        problems.push(Problem::new(file, "a number that is too large, or is none").at(Some(at)));
-        return Kind::Plain(Value::Null);
-    };
-    Kind::Plain(Value::Number(number))
+    number.map_or(Kind::NoNumber, |number| Kind::Plain(Value::Number(number)))
 }

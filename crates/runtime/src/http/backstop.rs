@@ -8,7 +8,7 @@ use gesta_run::input::Ran;
 use gesta_run::tool::TIME_LIMIT_MS;
 use serde_json::{Value, json};
 
-use super::caller::{Call, HttpCaller};
+use super::caller::{Call, HttpCaller, text_of};
 use super::headers::Scoped;
 use super::tool::BODY_BYTES_MAX;
 use crate::folder::agent_toml::BackstopToml;
@@ -45,7 +45,8 @@ impl HttpCaller {
                 if !received.status.is_success() {
                     return Err(format!("its server answered {}", received.status));
                 }
-                Ok(ran(&String::from_utf8_lossy(&received.body)))
+                let text = text_of(&received).map_err(|why| format!("its server's answer {why}"))?;
+                Ok(ran(text))
             })
         }))
     }

@@ -9,6 +9,7 @@ use bytes::Bytes;
 use gesta_model::transport::{Guard, Outgoing, Received, TransportError};
 use gesta_model::{Lookup, Timeouts, Transport, TransportSpec};
 use gesta_run::call::Answer;
+use gesta_run::json;
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use serde_json::Value;
 
@@ -125,6 +126,28 @@ impl Call {
         long.fold(text, |text, secret| if text.contains(secret) { text.replace(secret, "***") } else { text })
     }
 }
+
+/// The text of an answer.
+///
+/// # Errors
+/// It is no text that can be read: it is encoded, which nobody asked for, or it is not UTF-8.
+pub(crate) fn text_of(received: &Received) -> Result<&str, String> {
+    let header = |name: HeaderName| {
+        let value = received.headers.get(name).map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
+        value.map(|value| json::cut(value.trim(), HEADER_BYTES_MAX).to_owned()).filter(|value| !value.is_empty())
+    };
+    let encoding = header(http::header::CONTENT_ENCODING).filter(|it| !it.eq_ignore_ascii_case("identity"));
+    if let Some(encoding) = encoding {
+        return Err(format!("is encoded as `{encoding}`, which was not asked for"));
+    }
+    std::str::from_utf8(&received.body).map_err(|_| match header(http::header::CONTENT_TYPE) {
+        Some(kind) => format!("is no text in UTF-8 but something of type `{kind}`"),
+        None => "is no text in UTF-8, and has no content type".to_owned(),
+    })
+}
+
+/// How much of a header is quoted, in bytes.
+const HEADER_BYTES_MAX: usize = 100;
 
 fn host_of(url: &str) -> String {
     url::Url::parse(url).ok().and_then(|url| url.host_str().map(str::to_owned)).unwrap_or_default()

@@ -9,7 +9,7 @@ use gesta_run::json::{self, Object};
 use http::StatusCode;
 use serde_json::Value;
 
-use super::caller::{Call, Caller, HttpCaller};
+use super::caller::{Call, Caller, HttpCaller, text_of};
 use super::headers::Scoped;
 use crate::folder::{Endpoint, Secrets};
 use crate::tool::{AnswerFuture, Scope, ToolBody};
@@ -55,12 +55,18 @@ impl ToolBody for HttpTool {
 /// What an answer of the server means.
 fn answer(received: &Received) -> Answer {
     let status = received.status;
-    let text = String::from_utf8_lossy(&received.body);
+    let text = text_of(received);
     if status.is_success() {
-        return Answer::Ok(result(&text));
+        return match text {
+            Ok(text) => Answer::Ok(result(text)),
+            Err(why) => Answer::Error(format!("the call was made, but its answer {why}, and was not read")),
+        };
     }
-    if status.is_client_error() && !text.trim().is_empty() {
-        return Answer::Error(json::cut(&text, ERROR_BYTES_MAX).to_owned());
+    if let Ok(text) = text
+        && status.is_client_error()
+        && !text.trim().is_empty()
+    {
+        return Answer::Error(json::cut(text, ERROR_BYTES_MAX).to_owned());
     }
     if status.is_redirection() {
         return Answer::Error(format!("the tool's server answered with a redirect ({status}), which is not followed"));
