@@ -12,6 +12,7 @@ mod run;
 mod runs;
 mod scenes;
 mod schema;
+mod serve;
 mod show;
 mod test;
 
@@ -37,6 +38,7 @@ const AFTER: &str = "Examples:
   gesta chat my-agent                     talk to it
   gesta run my-agent \"Hello\" --json       for programs
   gesta show last                         what happened, and why
+  gesta serve my-agent                    the same over HTTP
 
 Exit codes and error codes: docs/errors.md. Logs go to stderr; GESTA_LOG=debug shows more.";
 
@@ -59,6 +61,7 @@ pub(crate) struct Globals {
 pub(crate) enum Command {
     Chat(chat::Chat),
     Run(run::Run),
+    Serve(serve::Serve),
     Runs(runs::Runs),
     Show(show::Show),
     Resume(resume::Resume),
@@ -79,6 +82,7 @@ impl Command {
         match self {
             Self::Chat(chat) => chat.run(globals),
             Self::Run(run) => run.run(globals),
+            Self::Serve(serve) => serve.run(globals),
             Self::Runs(runs) => runs.run(globals),
             Self::Show(show) => show.run(globals),
             Self::Resume(resume) => resume.run(globals),

@@ -1,0 +1,10 @@
+//! The server as its clients see it, on loopback.
+
+#![allow(clippy::unwrap_used, reason = "a test that can't go on is to stop where it stands")]
+
+mod events;
+mod holds;
+mod requests;
+mod runs;
+mod stops;
+mod support;
