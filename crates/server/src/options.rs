@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use gesta_model::Lookup;
 use gesta_runtime::folder::Folder;
-use gesta_store::{SecretError, Secrets, Store};
+use gesta_store::{Front, SecretError, Secrets, Store};
+
+use crate::hosts::Hosts;
 
 /// An agent to be served: its folder, and where its variables come from.
 pub struct Served {
@@ -24,8 +26,14 @@ pub struct Setup {
     pub agents: Vec<Served>,
     /// Where runs and conversations are kept.
     pub store: Arc<dyn Store>,
+    /// Where keys, the audit and answers to repeated requests are kept.
+    pub front: Arc<dyn Front>,
     /// The keys that sign documents.
     pub secrets: SecretsOf,
+    /// Who asks needs an API key. Without it everybody who reaches the server may do everything.
+    pub needs_keys: bool,
+    /// By which names the server may be called.
+    pub hosts: Hosts,
     /// Limits.
     pub limits: Limits,
 }

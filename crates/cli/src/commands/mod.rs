@@ -7,6 +7,7 @@ mod doctor;
 mod document;
 mod fake_model;
 mod init;
+mod keys;
 mod resume;
 mod run;
 mod runs;
@@ -70,6 +71,7 @@ pub(crate) enum Command {
     Scenes(scenes::Scenes),
     FakeModel(fake_model::FakeModel),
     Init(init::Init),
+    Keys(keys::KeysCommand),
     Document(document::Document),
     Doctor(doctor::Doctor),
     Schema(schema::Schema),
@@ -91,6 +93,7 @@ impl Command {
             Self::Scenes(scenes) => scenes.run(globals),
             Self::FakeModel(fake) => fake.run(globals),
             Self::Init(init) => init.run(globals),
+            Self::Keys(keys) => keys.run(globals),
             Self::Document(document) => document.run(globals),
             Self::Doctor(doctor) => doctor.run(globals),
             Self::Schema(schema) => schema.run(),

@@ -2,6 +2,7 @@
 
 mod documents;
 mod failure;
+mod front;
 mod log;
 mod open;
 mod owners;
