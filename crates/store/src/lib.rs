@@ -51,7 +51,7 @@ pub use folder::{data_folder, default_folder, writable};
 pub use front::{ApiKey, Audit, AuditRecord, Deed, Front, Keys, RequestName, Requests, Reserved, StoredAnswer};
 pub use memory::{Memory, RUNS_KEPT_MAX};
 pub use secret::{KEY_BYTES_MIN, SecretError, Secrets};
-pub use sqlite::{FILE_NAME, Sqlite, StoreOptions};
+pub use sqlite::{Copied, FILE_NAME, Sqlite, StoreOptions, backup, restore};
 pub use traits::{Configs, Conversations, Documents, Holds, Pending, RunLog, Store, Wire};
 pub use types::{
     ConversationHead, HeadChange, HoldClosed, HoldCursor, HoldFilter, Lease, LeaseHolder, NewRun, OpenHold, PAGE_MAX,

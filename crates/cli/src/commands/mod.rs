@@ -1,5 +1,6 @@
 //! The commands: one file each, with its arguments, its help and what it does.
 
+mod backup;
 mod chat;
 mod check;
 mod completions;
@@ -72,6 +73,8 @@ pub(crate) enum Command {
     FakeModel(fake_model::FakeModel),
     Init(init::Init),
     Keys(keys::KeysCommand),
+    Backup(backup::Backup),
+    Restore(backup::Restore),
     Document(document::Document),
     Doctor(doctor::Doctor),
     Schema(schema::Schema),
@@ -94,6 +97,8 @@ impl Command {
             Self::FakeModel(fake) => fake.run(globals),
             Self::Init(init) => init.run(globals),
             Self::Keys(keys) => keys.run(globals),
+            Self::Backup(backup) => backup.run(globals),
+            Self::Restore(restore) => restore.run(globals),
             Self::Document(document) => document.run(globals),
             Self::Doctor(doctor) => doctor.run(globals),
             Self::Schema(schema) => schema.run(),

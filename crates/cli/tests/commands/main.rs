@@ -4,6 +4,7 @@
 
 mod support;
 
+mod backup;
 mod chat;
 mod crash;
 mod document;
