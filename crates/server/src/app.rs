@@ -15,6 +15,7 @@ use crate::keys::Asker;
 use crate::metrics::Metrics;
 use crate::options::{Limits, SecretsOf, Served, Setup};
 use crate::problem::Problem;
+use crate::rates::Rates;
 use crate::repeat::Doing;
 use crate::watched::Watched;
 use crate::wire::CallerTool;
@@ -42,6 +43,7 @@ pub(crate) struct App {
     pub(crate) needs_keys: bool,
     pub(crate) hosts: Hosts,
     pub(crate) doing: Doing,
+    pub(crate) rates: Rates,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) limits: Limits,
     secrets: SecretsOf,
@@ -101,6 +103,7 @@ impl App {
             needs_keys: setup.needs_keys,
             hosts: setup.hosts,
             doing: Doing::default(),
+            rates: Rates::new(setup.limits.rate_max),
             metrics,
             limits: setup.limits,
             secrets: setup.secrets,

@@ -100,6 +100,9 @@ fn are_equal(one: &str, other: &str) -> bool {
     one.len() == other.len() && std::hint::black_box(differs) == 0
 }
 
+/// Whoever asks a server that needs no key.
+const LOCAL: &str = "local";
+
 /// Whoever asks.
 #[derive(Debug, Clone)]
 pub(crate) struct Asker {
@@ -112,6 +115,11 @@ pub(crate) struct Asker {
 }
 
 impl Asker {
+    /// Whether it has a key.
+    pub(crate) fn has_key(&self) -> bool {
+        self.id != LOCAL
+    }
+
     /// Whether its key is good for one of these.
     pub(crate) fn has(&self, scopes: &[Scope]) -> bool {
         self.scopes.iter().any(|it| *it == Scope::Admin || scopes.contains(it))
@@ -169,8 +177,9 @@ pub(crate) async fn ask(State(app): State<Arc<App>>, mut request: Request, next:
         }
         by_key(&app, request.headers(), from).await?
     } else {
-        Asker { id: "local".to_owned(), from, scopes: vec![Scope::Admin], agents: None }
+        Asker { id: LOCAL.to_owned(), from, scopes: vec![Scope::Admin], agents: None }
     };
+    app.rates.check(&asker)?;
     request.extensions_mut().insert(asker);
     Ok(next.run(request).await)
 }

@@ -37,6 +37,7 @@ mod server;
 mod hosts;
 mod keys;
 mod metrics;
+mod rates;
 mod repeat;
 
 mod app;

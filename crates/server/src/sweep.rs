@@ -36,6 +36,7 @@ pub(crate) async fn sweep(app: Arc<App>) {
 }
 
 async fn once(app: &Arc<App>, turn: u32, tries: &mut HashMap<RunId, u32>) -> Result<(), Problem> {
+    app.rates.forget();
     if turn.is_multiple_of(PARKED_EVERY) {
         app.front.forget_requests(Timestamp(app.now().0 - KEPT_MS)).await?;
     }
