@@ -58,7 +58,8 @@ fn runs_over_a_restart(client: &mut Command) {
     server.wait().unwrap();
     let said = String::from_utf8_lossy(&ended.stdout);
     assert!(ended.status.success() && said.contains("calls you on Tuesday at 10."), "{ended:?}");
-    let runs = Command::new(env!("CARGO_BIN_EXE_gesta")).args(["runs", "--json", "--data"]).arg(&data).output().unwrap();
+    let runs =
+        Command::new(env!("CARGO_BIN_EXE_gesta")).args(["runs", "--json", "--data"]).arg(&data).output().unwrap();
     assert_eq!(String::from_utf8_lossy(&runs.stdout).lines().count(), 1);
 }
 

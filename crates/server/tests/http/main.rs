@@ -12,3 +12,4 @@ mod requests;
 mod runs;
 mod stops;
 mod support;
+mod webhooks;
