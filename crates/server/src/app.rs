@@ -182,7 +182,10 @@ impl App {
         };
         let served = &live.served;
         let specs = tools.iter().map(spec).collect();
-        let folder = served.folder.with_external(specs).map_err(|why| refused(why.to_string()))?;
+        let folder = served.folder.with_external(specs).map_err(|why| {
+            let messages: Vec<&str> = why.0.iter().map(|it| it.message.as_str()).collect();
+            refused(messages.join("; "))
+        })?;
         let made = FolderAgent::open(&folder, &served.env, Some(self.store.clone()), &*self.secrets)?;
         let agent = made.agent().clone();
         insert(&self.pinned, key, made);

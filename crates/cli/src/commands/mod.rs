@@ -7,6 +7,7 @@ mod completions;
 mod doctor;
 mod document;
 mod fake_model;
+mod holds;
 mod init;
 mod keys;
 mod resume;
@@ -66,6 +67,7 @@ pub(crate) enum Command {
     Serve(serve::Serve),
     Runs(runs::Runs),
     Show(show::Show),
+    Holds(holds::Holds),
     Resume(resume::Resume),
     Check(check::Check),
     Test(test::Test),
@@ -90,6 +92,7 @@ impl Command {
             Self::Serve(serve) => serve.run(globals),
             Self::Runs(runs) => runs.run(globals),
             Self::Show(show) => show.run(globals),
+            Self::Holds(holds) => holds.run(globals),
             Self::Resume(resume) => resume.run(globals),
             Self::Check(check) => check.run(globals),
             Self::Test(test) => test.run(globals),
