@@ -19,6 +19,8 @@ mod serve;
 mod show;
 mod test;
 
+pub(crate) use document::failed as document_failed;
+
 use std::future::Future;
 use std::path::PathBuf;
 
