@@ -103,6 +103,15 @@ async fn a_second_run_in_a_conversation_is_told_which_goes_on_or_waits_its_turn(
 }
 
 #[tokio::test]
+async fn a_conversation_belongs_to_one_agent() {
+    let world = World::of(&[crate::support::example("desk"), crate::support::example("coach")]).await;
+    let hello = json!({ "input": "Hello", "conversation": "k" });
+    world.post("/v1/agents/desk/runs", hello.clone()).await.ok();
+    let refused = world.post("/v1/agents/coach/runs", hello).await.problem(409, "conversation_of_another");
+    assert_eq!(refused["agent"], "desk");
+}
+
+#[tokio::test]
 async fn a_run_goes_on_when_its_client_is_gone() {
     let (world, mut gate, _folders) = slow().await;
     let client = world.client();
