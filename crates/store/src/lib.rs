@@ -37,6 +37,7 @@ mod codec;
 mod document;
 mod error;
 mod folder;
+mod front;
 mod memory;
 mod opened;
 mod place;
@@ -54,6 +55,9 @@ pub use clock::Clock;
 pub use document::{DOCUMENT_BYTES_MAX, DocumentChange, DocumentHead, StoredDocument};
 pub use error::{Busy, StoreError};
 pub use folder::{data_folder, default_folder, writable};
+pub use front::{
+    ApiKey, Audit, AuditRecord, Deed, Dispatch, Dispatches, Front, Keys, RequestName, Requests, Reserved, StoredAnswer,
+};
 pub use memory::{Memory, RUNS_KEPT_MAX};
 pub use opened::{Opened, Target, open};
 pub use postgres::{Postgres, PostgresOptions};

@@ -7,12 +7,15 @@ mod completions;
 mod doctor;
 mod document;
 mod fake_model;
+mod holds;
 mod init;
+mod keys;
 mod resume;
 mod run;
 mod runs;
 mod scenes;
 mod schema;
+mod serve;
 mod show;
 mod test;
 
@@ -42,6 +45,7 @@ const AFTER: &str = "Examples:
   gesta chat my-agent                     talk to it
   gesta run my-agent \"Hello\" --json       for programs
   gesta show last                         what happened, and why
+  gesta serve my-agent                    the same over HTTP
 
 Exit codes and error codes: docs/errors.md. Logs go to stderr; GESTA_LOG=debug shows more.";
 
@@ -64,14 +68,17 @@ pub(crate) struct Globals {
 pub(crate) enum Command {
     Chat(chat::Chat),
     Run(run::Run),
+    Serve(serve::Serve),
     Runs(runs::Runs),
     Show(show::Show),
+    Holds(holds::Holds),
     Resume(resume::Resume),
     Check(check::Check),
     Test(test::Test),
     Scenes(scenes::Scenes),
     FakeModel(fake_model::FakeModel),
     Init(init::Init),
+    Keys(keys::KeysCommand),
     Backup(backup::Backup),
     Restore(backup::Restore),
     Document(document::Document),
@@ -86,14 +93,17 @@ impl Command {
         match self {
             Self::Chat(chat) => chat.run(globals),
             Self::Run(run) => run.run(globals),
+            Self::Serve(serve) => serve.run(globals),
             Self::Runs(runs) => runs.run(globals),
             Self::Show(show) => show.run(globals),
+            Self::Holds(holds) => holds.run(globals),
             Self::Resume(resume) => resume.run(globals),
             Self::Check(check) => check.run(globals),
             Self::Test(test) => test.run(globals),
             Self::Scenes(scenes) => scenes.run(globals),
             Self::FakeModel(fake) => fake.run(globals),
             Self::Init(init) => init.run(globals),
+            Self::Keys(keys) => keys.run(globals),
             Self::Backup(backup) => backup.run(globals),
             Self::Restore(restore) => restore.run(globals),
             Self::Document(document) => document.run(globals),

@@ -16,6 +16,7 @@ use crate::exit::{CODES, Ended, Exit, Failure};
 use crate::holds::{name_of, named, read_object};
 use crate::live::{Line, Live, last_fault, short};
 use crate::place::Place;
+use crate::remote::{At, Remote};
 use crate::render::Teller;
 use crate::shell::quoted;
 use crate::stored::{self, Shown};
@@ -52,6 +53,8 @@ pub(crate) struct Resume {
     /// Print the whole result as JSON on one line, and nothing else
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    at: At,
 }
 
 impl Resume {
@@ -63,6 +66,9 @@ impl Resume {
     fn answer(self, globals: &Globals) -> Ended {
         if let Some(why) = &self.answers.wrong {
             return Err(Failure::usage(why.text.as_str(), "`gesta resume --help` has examples").coded(why.code));
+        }
+        if let Some(remote) = Remote::of(&self.at)? {
+            return wait_for(self.at_server(globals, &remote));
         }
         let environment = match &self.env_file {
             Some(path) => Environment::default().and_file(path)?,
@@ -115,6 +121,19 @@ impl Resume {
         let asked = !self.answers.given.is_empty() || self.trips.is_some();
         let due = run.wants().iter().any(|want| !matches!(want.effect, Effect::Hold(_)));
         run.status() == Status::Ended && !asked && !due && !run.can_go_on()
+    }
+
+    /// The same at a server, which tells how the run stands when it has gone on.
+    async fn at_server(&self, globals: &Globals, remote: &Remote) -> Ended {
+        let shown = remote.read(&self.run).await?;
+        let run = &shown.stored.head.run;
+        let answers = bind(&shown.run, run, &self.answers.given);
+        let answered = remote.answer(run, &answers, self.trips, self.force).await?;
+        let (result, already_answered) = (answered.result, answered.already_answered);
+        let mut screens = Screens::new(self.json, globals);
+        screens.say(&result.text);
+        let told = Told::of(&shown, None);
+        self.finish(&mut screens, &told, &Resumed { result, already_answered }, &remote.flag)
     }
 
     fn finish(&self, screens: &mut Screens, told: &Told, resumed: &Resumed, flag: &str) -> Ended {

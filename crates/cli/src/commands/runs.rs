@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use clap::{Args, ValueEnum};
 use gesta_run::{Hold, RunId, Status, Timestamp};
-use gesta_store::{HoldFilter, RunFilter, RunHead};
+use gesta_store::{HoldFilter, OpenHold, RunFilter, RunHead};
 use serde_json::json;
 
 use super::{Globals, wait_for};
@@ -12,6 +12,7 @@ use crate::exit::{Ended, Exit};
 use crate::holds;
 use crate::live::short;
 use crate::place::Place;
+use crate::remote::{At, Remote};
 use crate::shell::quoted;
 use crate::terminal::{Look, Screen};
 
@@ -34,6 +35,8 @@ pub(crate) struct Runs {
     /// Print each as JSON, one on a line
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    at: At,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -45,7 +48,18 @@ enum StatusWord {
 
 impl Runs {
     pub(crate) fn run(self, globals: &Globals) -> Ended {
+        let status = self.status.map(|status| match status {
+            StatusWord::Open => Status::Open,
+            StatusWord::Parked => Status::Parked,
+            StatusWord::Ended => Status::Ended,
+        });
         wait_for(async {
+            let agent = self.agent.as_deref();
+            if let Some(remote) = Remote::of(&self.at)? {
+                let runs = remote.runs(agent, status, self.limit).await?;
+                self.show(&runs, remote.holds(agent, None).await?, &remote.flag);
+                return Ok(Exit::Done);
+            }
             let Some(place) = Place::open_if_there(globals).await? else {
                 if !self.json {
                     Screen::stdout().line(Look::Faint, NONE);
@@ -53,23 +67,16 @@ impl Runs {
                 return Ok(Exit::Done);
             };
             let store = place.store();
-            let status = self.status.map(|status| match status {
-                StatusWord::Open => Status::Open,
-                StatusWord::Parked => Status::Parked,
-                StatusWord::Ended => Status::Ended,
-            });
             let filter = RunFilter { agent: self.agent.clone(), status, limit: self.limit, ..RunFilter::default() };
             let mut runs = store.runs(&filter).await?;
             if runs.is_empty() {
                 place.check().await?;
             }
-            let mut waiting: BTreeMap<RunId, Vec<Hold>> = BTreeMap::new();
-            for open in store.holds(&HoldFilter { agent: self.agent.clone(), ..HoldFilter::default() }).await? {
-                waiting.entry(open.hold.binding.run_id.clone()).or_default().push(open.hold);
-            }
+            let waiting = HoldFilter { agent: self.agent.clone(), ..HoldFilter::default() };
+            let holds = store.holds(&waiting).await?;
             if matches!(self.status, Some(StatusWord::Parked)) {
                 // A run that has ended waits for a person too, where an action of it does.
-                for run in waiting.keys() {
+                for run in holds.iter().map(|open| &open.hold.binding.run_id) {
                     if !runs.iter().any(|head| head.run == *run) {
                         runs.push(store.head(run).await?);
                     }
@@ -77,20 +84,27 @@ impl Runs {
                 runs.sort_by(|a, b| (b.started_at, &b.run).cmp(&(a.started_at, &a.run)));
                 runs.truncate(self.limit as usize);
             }
-            let filtered = self.status.is_some() || self.agent.is_some();
-            let mut screen = Screen::stdout();
-            if self.json {
-                for head in &runs {
-                    let mut line = json!(head);
-                    line["holds"] = json!(waiting.get(&head.run).cloned().unwrap_or_default());
-                    screen.json(&line);
-                }
-            } else {
-                table(&mut screen, &runs, &waiting, filtered, &place.flag);
-            }
+            self.show(&runs, holds, &place.flag);
             place.close().await;
             Ok(Exit::Done)
         })
+    }
+
+    fn show(&self, runs: &[RunHead], holds: Vec<OpenHold>, flag: &str) {
+        let mut waiting: BTreeMap<RunId, Vec<Hold>> = BTreeMap::new();
+        for open in holds {
+            waiting.entry(open.hold.binding.run_id.clone()).or_default().push(open.hold);
+        }
+        let mut screen = Screen::stdout();
+        if !self.json {
+            let filtered = self.status.is_some() || self.agent.is_some();
+            return table(&mut screen, runs, &waiting, filtered, flag);
+        }
+        for head in runs {
+            let mut line = json!(head);
+            line["holds"] = json!(waiting.get(&head.run).cloned().unwrap_or_default());
+            screen.json(&line);
+        }
     }
 }
 

@@ -18,6 +18,8 @@ mod kept;
 mod paste;
 mod resume;
 mod run;
+#[cfg(unix)]
+mod serve;
 mod shop;
 mod show;
 mod store;

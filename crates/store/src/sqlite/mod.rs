@@ -3,6 +3,7 @@
 mod backup;
 mod documents;
 mod failure;
+mod front;
 mod log;
 mod open;
 mod owners;

@@ -1,0 +1,161 @@
+//! Agents: what is served here, and what each may do.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::response::Response;
+use gesta_run::{ToolEffect, ToolSpec};
+use gesta_runtime::folder::{Body, Folder};
+use serde::Serialize;
+use serde_json::Value;
+use utoipa::ToSchema;
+
+use super::json;
+use crate::app::{App, Live};
+use crate::described::Accepts;
+use crate::extract::Named;
+use crate::keys::{Asker, Scope};
+use crate::problem::{Problem, ProblemBody};
+use crate::wire::Page;
+
+/// An agent.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct AgentBody {
+    /// Its name.
+    name: String,
+    /// Its version, as its folder has it.
+    version: String,
+    /// `provider:model`.
+    model: String,
+    /// How many tools it has, those of its document left out.
+    tools: usize,
+    /// It has a document of tools, which may grow in a conversation.
+    document: bool,
+    /// The hash of its whole configuration: runs that begin now are pinned to it.
+    config: String,
+}
+
+impl AgentBody {
+    fn of(live: &Live) -> Self {
+        let plan = live.agent.agent().plan();
+        Self {
+            name: plan.spec.agent.clone(),
+            version: plan.spec.version.clone(),
+            model: plan.spec.model.clone(),
+            tools: plan.spec.tools.len(),
+            document: plan.spec.document.is_some(),
+            config: plan.hash().to_owned(),
+        }
+    }
+}
+
+/// List the agents.
+#[utoipa::path(
+    get, path = "/v1/agents", operation_id = "list_agents", tag = "agents",
+    responses(
+        (status = 200, description = "All of them, by name", body = Page<AgentBody>),
+        (status = "default", description = "Not listed", body = ProblemBody, content_type = "application/problem+json"),
+    )
+)]
+pub(crate) async fn list(State(app): State<Arc<App>>, asker: Asker) -> Response {
+    let known = app.agents.iter().filter(|(name, _)| asker.knows(name));
+    let items: Vec<AgentBody> = known.map(|(_, live)| AgentBody::of(live)).collect();
+    json(&Page { items, next: None })
+}
+
+/// Who runs a tool.
+#[derive(Debug, Clone, Copy, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+enum RunBy {
+    /// A server that is called.
+    Http,
+    /// Nobody: its answers stand in the folder.
+    Answers,
+    /// Whoever began the run.
+    Caller,
+    /// The document.
+    Document,
+}
+
+/// What a tool does to the world.
+#[derive(Debug, Clone, Copy, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+enum EffectBody {
+    /// Nothing: it may be run again after a crash.
+    ReadsOnly,
+    /// It writes an action down, which is performed after delivery.
+    Staged,
+    /// It has effects, and is never repeated by itself.
+    Once,
+}
+
+/// A tool.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ToolBody {
+    /// What the model calls it.
+    name: String,
+    /// What the model is told about it.
+    description: String,
+    /// JSON schema of its arguments.
+    #[schema(value_type = Object)]
+    parameters: Value,
+    /// What it does to the world.
+    effect: EffectBody,
+    /// Which answers its holds take.
+    #[schema(value_type = Accepts)]
+    accepts: gesta_run::Accepts,
+    /// Each of its actions waits for a person.
+    needs_approval: bool,
+    /// How long it may take, in milliseconds.
+    time_limit_ms: u64,
+    /// Who runs it.
+    run_by: RunBy,
+}
+
+impl ToolBody {
+    fn of(spec: &ToolSpec, folder: &Folder) -> Self {
+        let body = folder.settings.bodies.get(&spec.name);
+        let run_by = match body {
+            _ if spec.document => RunBy::Document,
+            Some(Body::Http(_)) => RunBy::Http,
+            Some(Body::Answers(_)) => RunBy::Answers,
+            Some(Body::External) | None => RunBy::Caller,
+        };
+        let effect = match spec.effect {
+            ToolEffect::ReadsOnly => EffectBody::ReadsOnly,
+            ToolEffect::Staged => EffectBody::Staged,
+            ToolEffect::Once => EffectBody::Once,
+        };
+        Self {
+            name: spec.name.clone(),
+            description: spec.description.clone(),
+            parameters: spec.parameters.clone(),
+            effect,
+            accepts: spec.accepts,
+            needs_approval: spec.needs_approval,
+            time_limit_ms: spec.time_limit_ms,
+            run_by,
+        }
+    }
+}
+
+/// List an agent's tools. Those of its document belong to each conversation and are not among them.
+#[utoipa::path(
+    get, path = "/v1/agents/{agent}/tools", operation_id = "list_tools", tag = "agents",
+    params(("agent" = String, Path, description = "The agent's name")),
+    responses(
+        (status = 200, description = "Its tools", body = Page<ToolBody>),
+        (status = "default", description = "Not listed", body = ProblemBody, content_type = "application/problem+json"),
+    )
+)]
+pub(crate) async fn tools(
+    State(app): State<Arc<App>>,
+    asker: Asker,
+    Named(agent): Named<String>,
+) -> Result<Response, Problem> {
+    asker.may_with(&Scope::ALL, &agent)?;
+    let live = app.agent(&agent)?;
+    let specs = &live.agent.agent().plan().spec.tools;
+    let items: Vec<ToolBody> = specs.iter().map(|spec| ToolBody::of(spec, &live.served.folder)).collect();
+    Ok(json(&Page { items, next: None }))
+}

@@ -1,0 +1,110 @@
+//! Answers to holds, and going on with a run that can.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::response::Response;
+use gesta_run::{Accepts, CallId, HoldAnswer, HoldReply, RunId};
+use gesta_runtime::Resume;
+use gesta_store::{Deed, HoldFilter, OpenHold};
+use http::HeaderMap;
+
+use super::{head_of, json, wants_events};
+use crate::app::App;
+use crate::described::ResumedBody;
+use crate::extract::{Json, Named};
+use crate::follow::{self, Until};
+use crate::keys::{Asker, Scope};
+use crate::problem::{Problem, ProblemBody};
+use crate::told::Mark;
+use crate::wire::AnswersBody;
+use crate::work;
+
+/// Answer holds.
+///
+/// All answers of a request count, or none. The first answer to a hold counts: the same again runs nothing and is listed
+/// in `already_answered`, another one is a conflict (409). The run goes on when its last held call is answered. Without
+/// answers a run goes on that ended for want of trips or of its model, or that was left by a process that died.
+#[utoipa::path(
+    post, path = "/v1/runs/{run}/answers", operation_id = "answer_holds", tag = "runs",
+    params(("run" = String, Path, description = "The run's id")),
+    request_body = AnswersBody,
+    responses(
+        (status = 200, description = "The run as it stands, or its events from here on", content(
+            (ResumedBody = "application/json"), (String = "text/event-stream")
+        )),
+        (status = "default", description = "Nothing was recorded and nothing has run", body = ProblemBody,
+            content_type = "application/problem+json"),
+    )
+)]
+pub(crate) async fn answer(
+    State(app): State<Arc<App>>,
+    asker: Asker,
+    Named(run): Named<String>,
+    headers: HeaderMap,
+    Json(body): Json<AnswersBody>,
+) -> Result<Response, Problem> {
+    let run = RunId::new(run);
+    let head = head_of(&app, &asker, &[Scope::Answer, Scope::Run], &run).await?;
+    let open = open_holds(&app, &run).await?;
+    let ids: Vec<CallId> = open.iter().map(|open| open.hold.id.clone()).collect();
+    let answers = body.answers.into_iter().enumerate().map(|(at, answer)| answer.answer(at, &run, &ids));
+    let answers = answers.collect::<Result<Vec<_>, Problem>>()?;
+    if !asker.has(&[Scope::Answer]) {
+        only_own_tools(&asker, &answers, &open)?;
+    }
+    let deeds = answers.iter().map(|answer| deed(&app, &asker, answer)).collect::<Vec<_>>();
+    app.front.note(deeds).await?;
+    let resume = Resume { answers, trips_max: body.trips_max, force: body.force, ..Resume::default() };
+    let begun = match work::resume(&app, &head, resume).await {
+        Ok(begun) => begun,
+        Err(why) => {
+            app.note(&asker, &format!("refused: {}", why.code()), run.as_str()).await?;
+            return Err(why);
+        }
+    };
+    if body.stream || wants_events(&headers) {
+        let seen = Mark { event: head.events.saturating_sub(1), part: Mark::LAST };
+        return Ok(follow::stream(&app, begun.run, Some(seen), Until::Quiet));
+    }
+    Ok(json(&begun.end().await?))
+}
+
+async fn open_holds(app: &App, run: &RunId) -> Result<Vec<OpenHold>, Problem> {
+    let filter = HoldFilter { run: Some(run.clone()), ..HoldFilter::default() };
+    Ok(app.store.holds(&filter).await?)
+}
+
+/// Who may only run agents hands in results of its own tools, and decides on nothing else.
+fn only_own_tools(asker: &Asker, answers: &[HoldAnswer], open: &[OpenHold]) -> Result<(), Problem> {
+    let own = |answer: &HoldAnswer| {
+        let hold = open.iter().find(|open| open.hold.id == answer.binding.call_id);
+        let decides = matches!(answer.answer, HoldReply::Approve { .. } | HoldReply::Deny { .. });
+        !decides && hold.is_none_or(|open| open.hold.accepts == Accepts::External)
+    };
+    if answers.iter().all(own) { Ok(()) } else { asker.may(&[Scope::Answer]) }
+}
+
+/// What the audit keeps of an answer: everything but what it says.
+fn deed(app: &App, asker: &Asker, answer: &HoldAnswer) -> Deed {
+    let binding = &answer.binding;
+    let (what, edited) = match &answer.answer {
+        HoldReply::Approve { arguments: Some(arguments) } => ("approve_edited", Some(arguments)),
+        HoldReply::Approve { arguments: None } => ("approve", None),
+        HoldReply::Deny { .. } => ("deny", None),
+        HoldReply::Result { .. } => ("result", None),
+        HoldReply::Error { .. } => ("error", None),
+        HoldReply::OutcomeUnknown => ("outcome_unknown", None),
+    };
+    let fingerprint = edited.map_or_else(
+        || binding.fingerprint.clone(),
+        |arguments| gesta_run::json::fingerprint(&binding.tool, arguments),
+    );
+    Deed {
+        call: Some(binding.call_id.to_string()),
+        tool: Some(binding.tool.clone()),
+        fingerprint: Some(fingerprint),
+        config: Some(binding.config_version.clone()),
+        ..app.deed(asker, what, binding.run_id.as_str())
+    }
+}

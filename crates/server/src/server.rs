@@ -1,0 +1,101 @@
+//! The server: all routes behind one listener, until it is told to stop.
+
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::middleware::from_fn_with_state;
+use axum::response::{IntoResponse, Response};
+use http::header;
+use tokio::net::TcpListener;
+use tower_http::catch_panic::CatchPanicLayer;
+
+use crate::app::{App, SetupError};
+use crate::options::Setup;
+use crate::problem::Problem;
+use crate::{hosts, keys, repeat, routes, sweep, webhook};
+
+/// The agents behind a listener.
+pub struct Server {
+    app: Arc<App>,
+}
+
+impl std::fmt::Debug for Server {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Server").field("agents", &self.app.agents.keys()).finish_non_exhaustive()
+    }
+}
+
+impl Server {
+    /// Opens all agents.
+    ///
+    /// # Errors
+    /// There is none, two have one name, or one cannot be used.
+    pub fn new(setup: Setup) -> Result<Self, SetupError> {
+        Ok(Self { app: Arc::new(App::new(setup)?) })
+    }
+
+    /// The names of the agents, in order.
+    pub fn agents(&self) -> impl Iterator<Item = &str> {
+        self.app.agents.keys().map(String::as_str)
+    }
+
+    /// Takes up what was left in the store, and answers requests until `stop` is ready. Then it takes no new work, waits for what goes on as long as
+    /// [`crate::Limits::stop_wait`] says, and lets go of the rest: its runs are taken up by whoever serves the store
+    /// next. Gives how many that were.
+    ///
+    /// # Errors
+    /// The listener fails.
+    pub async fn serve(self, listener: TcpListener, stop: impl Future<Output = ()> + Send) -> io::Result<usize> {
+        let (app, router) = (self.app.clone(), self.router());
+        tokio::spawn(sweep::sweep(app.clone()));
+        if let Some(bell) = &app.bell {
+            tokio::spawn(webhook::send(app.clone(), bell.clone()));
+        }
+        let closing = app.clone();
+        let stopping = async move { closing.works.stopping().await };
+        let router = router.into_make_service_with_connect_info::<SocketAddr>();
+        let serving = axum::serve(listener, router).with_graceful_shutdown(stopping);
+        let serving = std::pin::pin!(serving.into_future());
+        let stop = std::pin::pin!(async {
+            stop.await;
+            app.works.stop(app.limits.stop_wait).await
+        });
+        match futures_util::future::select(serving, stop).await {
+            futures_util::future::Either::Left((ended, _)) => ended.map(|()| 0),
+            futures_util::future::Either::Right((left, serving)) => {
+                // Answers that are on their way are sent; a client that does not read them is not waited for.
+                let _ = tokio::time::timeout(std::time::Duration::from_secs(5), serving).await;
+                Ok(left)
+            }
+        }
+    }
+
+    fn router(&self) -> Router {
+        let (router, document) = routes::all();
+        let document: Arc<str> = document.to_json().unwrap_or_default().into();
+        let openapi = move || async move { ([(header::CONTENT_TYPE, "application/json")], document.to_string()) };
+        router
+            .route("/openapi.json", axum::routing::get(openapi))
+            .fallback(routes::nowhere)
+            .method_not_allowed_fallback(routes::not_like_this)
+            .layer(from_fn_with_state(self.app.clone(), repeat::once))
+            .layer(from_fn_with_state(self.app.clone(), keys::ask))
+            .layer(from_fn_with_state(self.app.clone(), hosts::check))
+            .layer(from_fn_with_state(self.app.clone(), routes::metrics::count))
+            .layer(CatchPanicLayer::custom(panicked))
+            .with_state(self.app.clone())
+    }
+}
+
+/// The OpenAPI document of all routes, as `/openapi.json` gives it.
+pub fn document() -> String {
+    routes::all().1.to_pretty_json().unwrap_or_default()
+}
+
+fn panicked(_: Box<dyn std::any::Any + Send>) -> Response {
+    tracing::error!("a request met a bug: its handler panicked");
+    Problem::internal("the server met a bug of its own").into_response()
+}
