@@ -156,5 +156,5 @@ fn every_command_has_help_with_examples() {
         home.gesta(&[command, "--help"]).ended(0).has(&["Examples:", "gesta "]);
         seen += 1;
     }
-    assert_eq!(seen, 16);
+    assert!(seen >= 19, "only {seen} commands are listed");
 }
