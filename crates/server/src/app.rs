@@ -30,7 +30,8 @@ pub(crate) struct App {
     pub(crate) hub: Arc<Hub>,
     pub(crate) works: Works,
     pub(crate) limits: Limits,
-    secrets: SecretsOf,
+    /// The keys that sign documents.
+    pub(crate) secrets: SecretsOf,
     pinned: Mutex<HashMap<String, FolderAgent>>,
     plans: Mutex<HashMap<String, Arc<Plan>>>,
 }

@@ -37,7 +37,8 @@ impl<T: DeserializeOwned> FromRequest<Arc<App>> for Json<T> {
     }
 }
 
-async fn body_of(request: Request, bytes_max: usize) -> Result<bytes::Bytes, Problem> {
+/// The whole body, where it is not too large.
+pub(crate) async fn body_of(request: Request, bytes_max: usize) -> Result<bytes::Bytes, Problem> {
     match Limited::new(request.into_body(), bytes_max).collect().await {
         Ok(body) => Ok(body.to_bytes()),
         Err(why) if why.downcast_ref::<LengthLimitError>().is_some() => {
