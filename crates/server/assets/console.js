@@ -16,9 +16,9 @@ function say(text) {
 function lengthOf(ms) {
   const s = Math.floor(ms / 1000);
   if (s < 60) return `${s} s`;
-  if (s < 3600) return `${Math.floor(s / 60)} min`;
-  if (s < 172800) return `${Math.floor(s / 3600)} h`;
-  return `${Math.floor(s / 86400)} d`;
+  if (s < 3570) return `${Math.round(s / 60)} min`;
+  if (s < 172800) return `${Math.round(s / 3600)} h`;
+  return `${Math.round(s / 86400)} d`;
 }
 
 function relative(at) {
@@ -331,7 +331,23 @@ function badge(where, text, tone) {
   where.append(p);
 }
 
+/** An object by its names, anything else as it is. */
 function json(where, value) {
+  if (value && typeof value === "object" && !Array.isArray(value) && Object.keys(value).length) {
+    const list = document.createElement("dl");
+    list.className = "args";
+    for (const [name, one] of Object.entries(value)) {
+      const [row, dt, dd, text] = ["div", "dt", "dd", typeof one === "string" ? "span" : "code"].map((it) => document.createElement(it));
+      dt.textContent = name;
+      text.className = typeof one === "string" ? "text" : "";
+      text.textContent = typeof one === "string" ? one : JSON.stringify(one);
+      dd.append(text);
+      row.append(dt, dd);
+      list.append(row);
+    }
+    where.append(list);
+    return;
+  }
   const pre = document.createElement("pre");
   pre.tabIndex = 0;
   pre.textContent = typeof value === "string" ? value : JSON.stringify(value, null, 2);

@@ -55,22 +55,36 @@ pub(super) fn charts(heads: &[RunHead], facts: &[Option<Facts>], now: Timestamp,
     let of_steps: Vec<Vec<(u32, &str)>> = days.iter().map(|day| vec![(day.interventions, "info")]).collect();
     html! {
         div.charts {
-            figure { figcaption { "Runs by outcome" span.faint { (runs) } } (bars(&of_runs, &days, "runs")) }
-            figure { figcaption { "Interventions" span.faint { (stepped) } } (bars(&of_steps, &days, "interventions")) }
+            figure {
+                figcaption { "Runs by outcome" span.faint { (runs) } }
+                (bars(&of_runs, &days, "runs"))
+                (axis(&days))
+                p.legend { @for (tone, word) in TONES { span { span class=(tone) {} (word) } } }
+            }
+            figure {
+                figcaption { "Interventions" span.faint { (stepped) } }
+                (bars(&of_steps, &days, "interventions"))
+                (axis(&days))
+                p.legend { "Prompts that the runtime sent of its own accord" }
+            }
         }
         details.numbers {
             summary { "The last " (DAYS) " days in numbers" }
-            div.scroll tabindex="0" role="region" aria-label="Runs and interventions by day" { (numbers(&days)) }
+            div.scroll tabindex="0" role="group" aria-label="Runs and interventions by day" { (numbers(&days)) }
             @if !whole { p.note { "Only the newest runs are counted; load the page again to count further back." } }
         }
     }
+}
+
+fn axis(days: &[Day]) -> Markup {
+    html! { p.axis aria-hidden="true" { span { (days.first().map_or("", |it| &it.name)) } span { "today" } } }
 }
 
 fn bars(stacks: &[Vec<(u32, &str)>], days: &[Day], what: &str) -> Markup {
     let most = stacks.iter().map(|stack| stack.iter().map(|(count, _)| count).sum::<u32>()).max().unwrap_or(0).max(1);
     let width = STEP * f64::from(u32::try_from(stacks.len()).unwrap_or(0));
     html! {
-        svg.chart viewBox=(format!("0 0 {width} {}", HEIGHT + 2.0)) role="img"
+        svg.chart viewBox=(format!("0 0 {width} {}", HEIGHT + 2.0)) preserveAspectRatio="none" role="img"
             aria-label=(format!("{what} per day, at most {most} on one day; the numbers stand below")) {
             rect.track x="0" y=(HEIGHT) width=(width) height="1" {}
             @for (at, (stack, day)) in stacks.iter().zip(days).enumerate() {

@@ -44,7 +44,7 @@ pub(super) async fn page(
                 a href=(conversation_address(&conversation)) data-conversation { (visible(&conversation)) } "." }
         }
         section.chat aria-label="Talk" {
-            ol.talk #chat role="log" aria-live="polite" aria-label="Talk" {}
+            div.log role="log" aria-label="Talk" { ol.talk #chat {} }
             p.empty #chat-none { "Say something, and see what it says, calls and waits for." }
             form method="post" action=(format!("{}/try", agent_address(&name))) data-chat="chat" {
                 (token(&visitor.token))

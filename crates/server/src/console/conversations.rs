@@ -11,7 +11,9 @@ use serde::Deserialize;
 
 use super::failed::Failed;
 use super::page::{Page, Tab, empty};
-use super::parts::{agent_address, conversation_address, moment, money, run_address, short, step, thousands, visible};
+use super::parts::{
+    agent_address, badge, conversation_address, moment, money, run_address, short, step, thousands, visible,
+};
 use super::who::Visitor;
 use super::{Console, hold, now, turn};
 use crate::extract::{Asked, Named, cursor_of, cursor_text};
@@ -52,7 +54,9 @@ fn table(all: &[ConversationHead]) -> Markup {
                     a.row href=(conversation_address(it.conversation.as_str())) {
                         span.name { (visible(it.conversation.as_str())) }
                         span.about { (visible(&it.agent)) @if let Some(contact) = &it.contact { " with " (visible(contact.as_str())) } }
-                        span.when { (it.turns) @if it.turns == 1 { " turn" } @else { " turns" } " · " (moment(it.updated_at, now())) }
+                        span.when {
+                            @if it.run.is_some() { (badge("going on", "wait")) " " }
+                            (it.turns) @if it.turns == 1 { " turn" } @else { " turns" } " · " (moment(it.updated_at, now())) }
                     }
                 }
             }

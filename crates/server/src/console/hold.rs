@@ -103,35 +103,27 @@ pub(super) fn card(it: &Waiting, visitor: &Visitor, wrong: Option<&str>) -> Mark
     html! {
         article.card.hold id=(id) aria-labelledby=(format!("{id}-name")) data-version=(version) {
             header {
-                h2 id=(format!("{id}-name")) { a href=(address(it.run(), &it.hold.id)) { code { (visible(&it.hold.name)) } } }
+                h2 id=(format!("{id}-name")) {
+                    (visible(&it.agent))
+                    @match it.hold.kind { HoldKind::Call => " wants to call ", HoldKind::Action => " wants done, after its reply, " }
+                    a href=(address(it.run(), &it.hold.id)) { code { (visible(&it.hold.name)) } }
+                }
                 @if it.hold.state == HoldState::Undecided { (badge("outcome unknown", "bad")) }
-                @if it.hold.kind == HoldKind::Action { (badge("after the reply", "info")) }
                 p.when {
-                    "waiting since " (moment(it.opened_at, now()))
+                    "since " (moment(it.opened_at, now()))
                     @if let Some(expires) = it.hold.expires_at { " · expires " (moment(expires, now())) }
                 }
             }
-            (wanted(it))
+            section.wanted {
+                (arguments(&it.hold.arguments))
+                @if let Some(about) = it.tool.as_ref().map(|tool| &tool.spec.description).filter(|it| !it.is_empty()) {
+                    p.hint { (visible(about)) }
+                }
+            }
             (why(it))
             (led_to_it(it))
             (acts(it, &id, visitor, wrong))
             (whose(it))
-        }
-    }
-}
-
-fn wanted(it: &Waiting) -> Markup {
-    let deed = match it.hold.kind {
-        HoldKind::Call => "wants to call it with",
-        HoldKind::Action => "wants this done after its reply, with",
-    };
-    html! {
-        section.wanted {
-            p.lead { a href=(agent_address(&it.agent)) { (visible(&it.agent)) } " " (deed) }
-            (arguments(&it.hold.arguments))
-            @if let Some(about) = it.tool.as_ref().map(|tool| &tool.spec.description).filter(|it| !it.is_empty()) {
-                p.hint { "The tool: " (visible(about)) }
-            }
         }
     }
 }
@@ -169,6 +161,7 @@ fn whose(it: &Waiting) -> Markup {
     html! {
         footer {
             a href=(run_address(it.run())) { "Run " (short(it.run())) }
+            a href=(agent_address(&it.agent)) { "Agent " (visible(&it.agent)) }
             @if let Some(name) = &it.conversation {
                 a href=(conversation_address(name.as_str())) { "Conversation " (visible(name.as_str())) }
             }
@@ -199,7 +192,7 @@ impl Taken {
 fn acts(it: &Waiting, id: &str, visitor: &Visitor, wrong: Option<&str>) -> Markup {
     let taken = Taken::of(&it.hold);
     html! {
-        section.acts aria-label=(format!("Answer {}", it.hold.name)) {
+        div.acts role="group" aria-label=(format!("Answer {}", it.hold.name)) {
             p.problem role="alert" hidden[wrong.is_none()] data-problem { (wrong.unwrap_or_default()) }
             div.choices {
                 @if taken.approve {

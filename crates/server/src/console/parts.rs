@@ -74,12 +74,12 @@ fn relative(at: Timestamp, now: Timestamp) -> String {
 }
 
 fn length_of(ms: i64) -> String {
-    let seconds = ms / 1000;
-    match seconds {
-        0..60 => format!("{seconds} s"),
-        60..3_600 => format!("{} min", seconds / 60),
-        3_600..172_800 => format!("{} h", seconds / 3_600),
-        _ => format!("{} d", seconds / 86_400),
+    let rounded = |unit: i64| (ms + unit / 2) / unit;
+    match ms / 1000 {
+        0..60 => format!("{} s", ms / 1000),
+        60..3_570 => format!("{} min", rounded(60_000)),
+        3_570..172_800 => format!("{} h", rounded(3_600_000)),
+        _ => format!("{} d", rounded(86_400_000)),
     }
 }
 
@@ -110,7 +110,7 @@ pub(super) fn money(cost_usd: Option<f64>) -> String {
     match cost_usd {
         Some(cost) if cost > 0.0 && cost < 0.01 => format!("${cost:.4}"),
         Some(cost) => format!("${cost:.2}"),
-        None => "no price known".to_owned(),
+        None => "no price".to_owned(),
     }
 }
 
@@ -258,7 +258,7 @@ mod tests {
         {
             assert_eq!(relative(Timestamp(now.0 + ms), now), told);
         }
-        assert_eq!((length(12), length(1_250), length(90_000)), ("12 ms".into(), "1.2 s".into(), "1 min".into()));
+        assert_eq!((length(12), length(1_250), length(90_000)), ("12 ms".into(), "1.2 s".into(), "2 min".into()));
         assert_eq!(thousands(1_234_567), "1\u{202f}234\u{202f}567");
     }
 }

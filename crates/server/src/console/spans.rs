@@ -135,7 +135,7 @@ pub(super) fn waterfall(events: &[Event], now: Timestamp) -> Markup {
         details.time open {
             summary { "Time" span.faint { " · model " (length(sum(Kind::Model))) ", tools " (length(sum(Kind::Tool)))
                 ", waiting " (length(sum(Kind::Waiting))) } }
-            div.scroll tabindex="0" role="region" aria-label="Where the time went" {
+            div.scroll tabindex="0" role="group" aria-label="Where the time went" {
                 table.waterfall {
                     thead { tr { th scope="col" { "What" } th scope="col" { "From" } th scope="col" { "Took" } th.bars scope="col" { "Drawn" } } }
                     tbody {
