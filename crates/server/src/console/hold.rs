@@ -110,7 +110,7 @@ pub(super) fn card(it: &Waiting, visitor: &Visitor, wrong: Option<&str>) -> Mark
                 }
                 @if it.hold.state == HoldState::Undecided { (badge("outcome unknown", "bad")) }
                 p.when {
-                    "since " (moment(it.opened_at, now()))
+                    "opened " (moment(it.opened_at, now()))
                     @if let Some(expires) = it.hold.expires_at { " · expires " (moment(expires, now())) }
                 }
             }
