@@ -205,10 +205,11 @@ impl fmt::Display for Failure {
 impl From<StoreError> for Failure {
     fn from(why: StoreError) -> Self {
         let exit = match &why {
-            StoreError::NoSuchRun { .. } => Exit::Usage,
+            StoreError::NoSuchRun { .. } | StoreError::Exists { .. } => Exit::Usage,
             StoreError::Leased { .. }
             | StoreError::HoldSettled { .. }
             | StoreError::ConversationBusy { .. }
+            | StoreError::InUse { .. }
             | StoreError::DocumentConflict { .. } => Exit::Other,
             _ => Exit::StoreFailed,
         };

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use gesta_runtime::folder::{AGENT_FILE, Folder};
-use gesta_store::{FILE_NAME, SecretError, Secrets, Sqlite, Store, StoreOptions};
+use gesta_store::{FILE_NAME, Front, SecretError, Secrets, Sqlite, Store, StoreOptions};
 
 use crate::commands::Globals;
 use crate::environment::Environment;
@@ -68,6 +68,11 @@ impl Place {
 
     /// The store, as agents take it.
     pub(crate) fn store(&self) -> Arc<dyn Store> {
+        Arc::new(self.sqlite.clone())
+    }
+
+    /// What a server keeps beside runs: keys, the audit, answers to repeated requests.
+    pub(crate) fn front(&self) -> Arc<dyn Front> {
         Arc::new(self.sqlite.clone())
     }
 

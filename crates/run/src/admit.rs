@@ -274,6 +274,9 @@ fn resume(state: &State, trips_max: Option<u32>, now: String) -> Admitted {
             (None, _) => "the run has not ended".to_owned(),
         }));
     };
+    if trips_max.is_some_and(|max| max <= state.trips) {
+        return Err(FeedError::TripsMax { used: state.trips });
+    }
     let trips_max = trips_max.unwrap_or(0).max(state.trips_max);
     if ended.outcome == Outcome::MaxTrips && trips_max <= state.trips {
         return Err(FeedError::TripsMax { used: state.trips });

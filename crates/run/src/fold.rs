@@ -22,8 +22,7 @@ use crate::tool::Effect;
 pub(crate) fn fold(plan: &Plan, state: &mut State, event: &Event) {
     state.apply(plan, event.at, &event.what);
     state.last_at = event.at;
-    let idle = state.parked() && !state.batch().is_some_and(Batch::busy);
-    match (idle, state.parked_since) {
+    match (state.parked(), state.parked_since) {
         (true, None) => state.parked_since = Some(event.at),
         (false, Some(since)) => {
             state.parked_ms = state.parked_ms.saturating_add(event.at.since_ms(since));
@@ -34,11 +33,6 @@ pub(crate) fn fold(plan: &Plan, state: &mut State, event: &Event) {
 }
 
 impl Batch {
-    fn busy(&self) -> bool {
-        let waits = self.undecided();
-        self.calls.iter().any(|call| call.stage == Stage::Executing || call.stage == Stage::Allowed && !waits)
-    }
-
     /// A crash hid what came of a call: until someone says it, no other call begins (`spec/contract.md`, 7.5, point 6).
     pub(crate) fn undecided(&self) -> bool {
         self.calls.iter().any(|call| call.stage == Stage::Undecidable)

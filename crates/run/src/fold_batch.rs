@@ -204,7 +204,9 @@ impl State {
             expires_at,
         };
         call.stage = Stage::Ended(completed(result));
-        self.actions.push(action);
+        // In the model's order, also where an earlier call waited for its approval and is staged later.
+        let before = self.actions.iter().rposition(|it| (it.trip, it.index) < (action.trip, action.index));
+        self.actions.insert(before.map_or(0, |place| place + 1), action);
     }
 
     /// Moves an action on, where it stands at a stage that leads there.

@@ -137,6 +137,11 @@ fn close(
             if executing && matches!(outcome, Outcome::Superseded | Outcome::Expired | Outcome::HookFailed) {
                 return grants::follow(batch);
             }
+            if matches!(outcome, Outcome::Superseded | Outcome::Expired)
+                && let Some(event) = carry_on(plan, state, batch)
+            {
+                return Some(event);
+            }
             Some(EventKind::Answered { call: call.id.clone(), end: closing(call, outcome), duration_ms: 0 })
         }
         Phase::Before(watch) => {
@@ -153,6 +158,18 @@ fn close(
         }
         Phase::New | Phase::Ready | Phase::Final(..) | Phase::Ended => Some(end(outcome, message)),
     }
+}
+
+/// A call that somebody approved is carried on, one after another, whatever closes the holds that are left
+/// (`spec/contract.md`, 7.5, points 3 and 10). What a crash hid is settled before it: until then nothing begins.
+fn carry_on(plan: &Plan, state: &State, batch: &Batch) -> Option<EventKind> {
+    let waits = |call: &&CallState| call.stage == Stage::Allowed && call.approved.is_some();
+    let approved = batch.calls.iter().find(waits)?;
+    if let Some(hidden) = batch.calls.iter().find(|call| call.stage == Stage::Undecidable) {
+        return Some(EventKind::Answered { call: hidden.id.clone(), end: grants::lost(hidden), duration_ms: 0 });
+    }
+    let staged = approved.tool.as_ref().is_some_and(|tool| tool.spec.effect == Effect::Staged);
+    Some(if staged { actions::stage(plan, state, approved) } else { EventKind::Started { call: approved.id.clone() } })
 }
 
 /// Why a prompt was not sent that was due when the run was stopped.
@@ -183,6 +200,8 @@ fn closing(call: &CallState, outcome: Outcome) -> CallEnd {
     }
     classify::synthetic(match outcome {
         Outcome::Cancelled => CallStatus::Cancelled,
+        // A call that waited for its turn alone was never held: nobody was to answer it.
+        Outcome::Superseded | Outcome::Expired if !call.held => CallStatus::Cancelled,
         Outcome::Superseded => CallStatus::Superseded,
         Outcome::Expired => CallStatus::Expired,
         Outcome::Completed

@@ -219,7 +219,8 @@ impl Session {
         if called.data.is_some() || !called.added.is_empty() {
             Arc::make_mut(&mut record).keep(called);
         }
-        let tools = record.added.iter().filter(|tool| tool.set_aside.is_none()).count();
+        let offered = record.added.iter().filter(|tool| tool.set_aside.is_none()).count();
+        let tools = offered.max(called.added.len());
         let long = called.added.iter().any(|tool| tool.source.len() > limits.source_bytes_max);
         let large = called.data.as_ref().is_some_and(|data| data.len() > limits.data_bytes_max);
         if large || long || (tools > limits.added_tools_max && !called.added.is_empty()) {

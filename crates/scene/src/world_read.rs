@@ -3,7 +3,7 @@
 use gesta_run::call::Answer;
 use gesta_run::hold::HoldReply;
 use gesta_run::input::Attempt;
-use gesta_run::json::Object;
+use gesta_run::json::{Object, canonical};
 use gesta_run::message::{Part, Source};
 use serde_json::{Value, json};
 
@@ -165,7 +165,8 @@ fn tool(line: &mut Cursor<'_>) -> Read<Answer> {
         if line.is_done() {
             return Ok(Answer::Ok(Value::Null));
         }
-        return line.json().map(Answer::Ok);
+        // Printed in the order of its keys, and so played in it: where a long result is cut depends on it.
+        return line.json().map(|value| Answer::Ok(sorted(&value)));
     }
     if line.eat("error") {
         return Ok(Answer::Error(line.text()));
@@ -178,6 +179,11 @@ fn tool(line: &mut Cursor<'_>) -> Read<Answer> {
         return Ok(Answer::Unknown);
     }
     Err(ReadError::unknown(line.line, "answer of a tool", line.rest, ["ok", "error", "times out", "unknown"]))
+}
+
+/// The same value with the keys of its objects in order.
+fn sorted(value: &Value) -> Value {
+    serde_json::from_str(&canonical(value)).unwrap_or_else(|_| value.clone())
 }
 
 fn offer(pieces: Vec<Cursor<'_>>) -> Read<World> {

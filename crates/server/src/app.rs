@@ -2,20 +2,31 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
 
-use gesta_run::{Functions, Hold, Plan, PlanSpec, Run, RunId};
+use gesta_run::{Functions, Hold, Plan, PlanSpec, Run, RunId, Timestamp, ToolSpec};
 use gesta_runtime::{Agent, FolderAgent, OpenError};
-use gesta_store::{RunHead, Store, StoredRun};
-use serde_json::Value;
+use gesta_store::{Deed, Front, RunHead, Secrets, Store, StoredRun};
+use serde_json::{Value, json};
+use tokio::sync::OnceCell;
 
+use crate::hosts::Hosts;
 use crate::hub::Hub;
+use crate::keys::Asker;
+use crate::metrics::Metrics;
 use crate::options::{Limits, SecretsOf, Served, Setup};
 use crate::problem::Problem;
+use crate::rates::Rates;
+use crate::repeat::Doing;
 use crate::watched::Watched;
+use crate::wire::CallerTool;
 use crate::work::Works;
 
 /// How many earlier configurations are kept ready.
 const PINNED_MAX: usize = 64;
+
+/// How many tools a caller may bring along.
+const CALLER_TOOLS_MAX: usize = 64;
 
 /// An agent that is served.
 pub(crate) struct Live {
@@ -29,9 +40,15 @@ pub(crate) struct App {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) hub: Arc<Hub>,
     pub(crate) works: Works,
+    pub(crate) front: Arc<dyn Front>,
+    pub(crate) needs_keys: bool,
+    pub(crate) hosts: Hosts,
+    pub(crate) doing: Doing,
+    pub(crate) rates: Rates,
+    pub(crate) metrics: Arc<Metrics>,
     pub(crate) limits: Limits,
-    /// The keys that sign documents.
-    pub(crate) secrets: SecretsOf,
+    secrets: SecretsOf,
+    sealing: OnceCell<Arc<Secrets>>,
     pinned: Mutex<HashMap<String, FolderAgent>>,
     plans: Mutex<HashMap<String, Arc<Plan>>>,
 }
@@ -63,7 +80,8 @@ impl App {
     /// Opens all agents.
     pub(crate) fn new(setup: Setup) -> Result<Self, SetupError> {
         let hub = Arc::new(Hub::default());
-        let store: Arc<dyn Store> = Arc::new(Watched::new(setup.store, hub.clone()));
+        let metrics = Arc::new(Metrics::new());
+        let store: Arc<dyn Store> = Arc::new(Watched::new(setup.store, hub.clone(), metrics.clone()));
         let mut agents = BTreeMap::new();
         for served in setup.agents {
             let name = served.folder.plan.spec.agent.clone();
@@ -78,7 +96,63 @@ impl App {
         }
         let works = Works::new(setup.limits.runs_max);
         let (pinned, plans) = (Mutex::default(), Mutex::default());
-        Ok(Self { agents, store, hub, works, limits: setup.limits, secrets: setup.secrets, pinned, plans })
+        Ok(Self {
+            agents,
+            store,
+            hub,
+            works,
+            front: setup.front,
+            needs_keys: setup.needs_keys,
+            hosts: setup.hosts,
+            doing: Doing::default(),
+            rates: Rates::new(setup.limits.rate_max),
+            metrics,
+            limits: setup.limits,
+            secrets: setup.secrets,
+            sealing: OnceCell::new(),
+            pinned,
+            plans,
+        })
+    }
+
+    /// The keys that sign documents and sessions. They are read from a file, once.
+    pub(crate) async fn sealing(&self) -> Result<Arc<Secrets>, Problem> {
+        let read = async || {
+            let secrets = self.secrets.clone();
+            let read = tokio::task::spawn_blocking(move || secrets()).await;
+            let read = read.map_err(|why| why.to_string()).and_then(|read| read.map_err(|why| why.to_string()));
+            read.map(Arc::new).map_err(|why| {
+                tracing::error!(%why, "the keys that sign cannot be used");
+                Problem::internal("the server's own keys cannot be used")
+            })
+        };
+        self.sealing.get_or_try_init(read).await.cloned()
+    }
+
+    /// Now.
+    pub(crate) fn now(&self) -> Timestamp {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Timestamp(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+    }
+
+    /// Notes for the audit what somebody does.
+    pub(crate) async fn note(&self, asker: &Asker, what: &str, subject: &str) -> Result<(), Problem> {
+        Ok(self.front.note(vec![self.deed(asker, what, subject)]).await?)
+    }
+
+    /// What somebody does, about no call.
+    pub(crate) fn deed(&self, asker: &Asker, what: &str, subject: &str) -> Deed {
+        Deed {
+            at: self.now(),
+            who: asker.id.clone(),
+            from: asker.from.clone(),
+            what: what.to_owned(),
+            subject: subject.to_owned(),
+            call: None,
+            tool: None,
+            fingerprint: None,
+            config: None,
+        }
     }
 
     /// An agent by its name.
@@ -88,6 +162,42 @@ impl App {
             Problem::missing("no_such_agent", format!("there is no agent `{name}`"), "use one of those in `agents`")
                 .with("agents", known)
         })
+    }
+
+    /// An agent with tools of its caller's own beside its own ones.
+    pub(crate) fn agent_with(&self, live: &Live, tools: &[CallerTool]) -> Result<Agent, Problem> {
+        if tools.is_empty() {
+            return Ok(live.agent.agent().clone());
+        }
+        let refused = |why: String| {
+            let help =
+                "give each tool a name of its own, which the agent's tools have not, and a JSON schema of an object";
+            let status = http::StatusCode::UNPROCESSABLE_ENTITY;
+            Problem::new(status, "tools_invalid", format!("`tools` cannot be offered: {why}"), help)
+        };
+        if tools.len() > CALLER_TOOLS_MAX {
+            return Err(refused(format!("there are {}, at most {CALLER_TOOLS_MAX} are taken", tools.len())));
+        }
+        let plan = live.agent.agent().plan();
+        let key = json!([plan.hash(), tools]).to_string();
+        let key = format!("tools {}", gesta_run::json::sha256_hex(key.as_bytes()));
+        if let Some(known) = lock(&self.pinned).get(&key) {
+            return Ok(known.agent().clone());
+        }
+        if let Some(taken) = tools.iter().find(|tool| plan.spec.tools.iter().any(|own| own.name == tool.name)) {
+            return Err(refused(format!("the agent has a tool `{}` of its own", taken.name)));
+        }
+        let spec = |tool: &CallerTool| {
+            let parameters = tool.parameters.clone().unwrap_or_else(gesta_run::tool::no_parameters);
+            ToolSpec::new(&tool.name, &tool.description, parameters)
+        };
+        let served = &live.served;
+        let specs = tools.iter().map(spec).collect();
+        let folder = served.folder.with_external(specs).map_err(|why| refused(why.to_string()))?;
+        let made = FolderAgent::open(&folder, &served.env, Some(self.store.clone()), &*self.secrets)?;
+        let agent = made.agent().clone();
+        insert(&self.pinned, key, made);
+        Ok(agent)
     }
 
     /// The agent that a run goes on with: that of its own configuration, whatever the folder says now.

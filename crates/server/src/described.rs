@@ -232,3 +232,34 @@ pub(crate) struct ConversationHeadBody {
     /// When something last changed in it, in milliseconds since 1970.
     updated_at: i64,
 }
+
+/// Something that somebody outside did, in its place in the chain.
+#[derive(ToSchema)]
+#[schema(as = AuditRecord)]
+pub(crate) struct AuditBody {
+    /// Its place, from 1, without gaps.
+    seq: u64,
+    /// The hash of the record before it; of the first, 64 zeros.
+    previous: String,
+    /// SHA-256 of this record.
+    hash: String,
+    /// When, in milliseconds since 1970.
+    at: i64,
+    /// The id of a key, or `local`.
+    who: String,
+    /// From which address.
+    from: String,
+    /// `approve`, `approve_edited`, `deny`, `result`, `error`, `outcome_unknown`, `cancel`, `erase`; or `refused: ` and the
+    /// code of the problem, for the record before it.
+    what: String,
+    /// The run or conversation it is about.
+    subject: String,
+    /// The call, where it is about one.
+    call: Option<String>,
+    /// The tool, where it is about a call.
+    tool: Option<String>,
+    /// The fingerprint of tool and arguments.
+    fingerprint: Option<String>,
+    /// The configuration that the answer was bound to.
+    config: Option<String>,
+}

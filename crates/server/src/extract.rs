@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use axum::body::Body;
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -22,7 +23,7 @@ impl<T: DeserializeOwned> FromRequest<Arc<App>> for Json<T> {
 
     async fn from_request(request: Request, app: &Arc<App>) -> Result<Self, Problem> {
         let kind = request.headers().get(header::CONTENT_TYPE).map(|it| it.to_str().unwrap_or_default().to_owned());
-        let bytes = body_of(request, app.limits.body_bytes_max).await?;
+        let bytes = body_of(request.into_body(), app.limits.body_bytes_max).await?;
         if bytes.is_empty() {
             return read(b"{}", app.limits.depth_max).map(Self);
         }
@@ -38,8 +39,8 @@ impl<T: DeserializeOwned> FromRequest<Arc<App>> for Json<T> {
 }
 
 /// The whole body, where it is not too large.
-pub(crate) async fn body_of(request: Request, bytes_max: usize) -> Result<bytes::Bytes, Problem> {
-    match Limited::new(request.into_body(), bytes_max).collect().await {
+pub(crate) async fn body_of(body: Body, bytes_max: usize) -> Result<bytes::Bytes, Problem> {
+    match Limited::new(body, bytes_max).collect().await {
         Ok(body) => Ok(body.to_bytes()),
         Err(why) if why.downcast_ref::<LengthLimitError>().is_some() => {
             let detail = format!("the body has more than {bytes_max} bytes");

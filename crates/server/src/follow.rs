@@ -13,6 +13,7 @@ use tokio::sync::mpsc;
 use crate::app::App;
 use crate::hub::{Listening, News, Piece};
 use crate::problem::Problem;
+use crate::repeat::ItsRun;
 use crate::told::{self, Mark, Teller, Told};
 
 /// How often the store is asked about a run that nobody works on here: another process may.
@@ -34,6 +35,7 @@ pub(crate) enum Until {
 /// Follows a run as a stream of server-sent events.
 pub(crate) fn stream(app: &Arc<App>, run: RunId, after: Option<Mark>, until: Until) -> Response {
     let (tell, told) = mpsc::channel(AHEAD_MAX);
+    let of = run.clone();
     let listening = app.hub.listen(&run);
     let follower = Follower {
         app: app.clone(),
@@ -51,6 +53,7 @@ pub(crate) fn stream(app: &Arc<App>, run: RunId, after: Option<Mark>, until: Unt
     let alive = KeepAlive::new().interval(ALIVE_EVERY);
     let mut response = Sse::new(events).keep_alive(alive).into_response();
     // Proxies that gather a response before they pass it on would hold everything back.
+    response.extensions_mut().insert(ItsRun(of));
     response.headers_mut().insert("x-accel-buffering", http::HeaderValue::from_static("no"));
     response
 }

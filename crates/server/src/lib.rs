@@ -5,15 +5,19 @@
 //! # use std::sync::Arc;
 //! # use gesta_runtime::folder::Folder;
 //! # use gesta_store::{Secrets, Sqlite, StoreOptions};
-//! use gesta_server::{Limits, Served, Server, Setup};
+//! use gesta_server::{Hosts, Limits, Served, Server, Setup};
 //!
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 //! let env: gesta_model::Lookup = Arc::new(|name| std::env::var(name).ok());
 //! let folder = Folder::load("desk".as_ref(), &*env)?;
+//! let store = Sqlite::open("data", StoreOptions::default()).await?;
 //! let server = Server::new(Setup {
 //!     agents: vec![Served { folder, env }],
-//!     store: Arc::new(Sqlite::open("data", StoreOptions::default()).await?),
+//!     store: Arc::new(store.clone()),
+//!     front: Arc::new(store),
 //!     secrets: Arc::new(|| Secrets::load(None, "data".as_ref())),
+//!     needs_keys: false,
+//!     hosts: Hosts { local: true, ..Hosts::default() },
 //!     limits: Limits::default(),
 //! })?;
 //! let listener = tokio::net::TcpListener::bind("127.0.0.1:7450").await?;
@@ -29,6 +33,12 @@
 
 mod options;
 mod server;
+
+mod hosts;
+mod keys;
+mod metrics;
+mod rates;
+mod repeat;
 
 mod app;
 mod hub;
@@ -47,5 +57,7 @@ mod routes;
 mod wire;
 
 pub use app::SetupError;
+pub use hosts::Hosts;
+pub use keys::{Scope, new_key};
 pub use options::{Limits, SecretsOf, Served, Setup};
 pub use server::{Server, document};

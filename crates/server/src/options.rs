@@ -1,11 +1,14 @@
 //! What a server is made from, and its limits.
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
 use gesta_model::Lookup;
 use gesta_runtime::folder::Folder;
-use gesta_store::{SecretError, Secrets, Store};
+use gesta_store::{Front, SecretError, Secrets, Store};
+
+use crate::hosts::Hosts;
 
 /// An agent to be served: its folder, and where its variables come from.
 pub struct Served {
@@ -24,8 +27,14 @@ pub struct Setup {
     pub agents: Vec<Served>,
     /// Where runs and conversations are kept.
     pub store: Arc<dyn Store>,
+    /// Where keys, the audit and answers to repeated requests are kept.
+    pub front: Arc<dyn Front>,
     /// The keys that sign documents.
     pub secrets: SecretsOf,
+    /// Who asks needs an API key. Without it everybody who reaches the server may do everything.
+    pub needs_keys: bool,
+    /// By which names the server may be called.
+    pub hosts: Hosts,
     /// Limits.
     pub limits: Limits,
 }
@@ -39,12 +48,23 @@ pub struct Limits {
     pub depth_max: usize,
     /// Runs that go on at the same time; one more is shed with 503. 1,000 by default.
     pub runs_max: usize,
+    /// Requests a second that one client, which is a key or an address, may make on the average; it may be four times as
+    /// many in one second. Beyond that it is told 429. 500 by default.
+    pub rate_max: NonZeroU32,
     /// How long a stopping server waits for what is running. 30 s by default.
     pub stop_wait: Duration,
 }
 
+const RATE_MAX: NonZeroU32 = NonZeroU32::new(500).expect("500 is not 0");
+
 impl Default for Limits {
     fn default() -> Self {
-        Self { body_bytes_max: 32 << 20, depth_max: 64, runs_max: 1_000, stop_wait: Duration::from_secs(30) }
+        Self {
+            body_bytes_max: 32 << 20,
+            depth_max: 64,
+            runs_max: 1_000,
+            rate_max: RATE_MAX,
+            stop_wait: Duration::from_secs(30),
+        }
     }
 }

@@ -2,9 +2,11 @@
 
 use std::future::Future;
 use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::Router;
+use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use http::header;
 use tokio::net::TcpListener;
@@ -13,7 +15,7 @@ use tower_http::catch_panic::CatchPanicLayer;
 use crate::app::{App, SetupError};
 use crate::options::Setup;
 use crate::problem::Problem;
-use crate::{console, routes, sweep};
+use crate::{console, hosts, keys, repeat, routes, sweep};
 
 /// The agents behind a listener.
 pub struct Server {
@@ -51,6 +53,7 @@ impl Server {
         tokio::spawn(sweep::sweep(app.clone()));
         let closing = app.clone();
         let stopping = async move { closing.works.stopping().await };
+        let router = router.into_make_service_with_connect_info::<SocketAddr>();
         let serving = axum::serve(listener, router).with_graceful_shutdown(stopping);
         let serving = std::pin::pin!(serving.into_future());
         let stop = std::pin::pin!(async {
@@ -76,6 +79,10 @@ impl Server {
             .route("/openapi.json", axum::routing::get(openapi))
             .fallback(routes::nowhere)
             .method_not_allowed_fallback(routes::not_like_this)
+            .layer(from_fn_with_state(self.app.clone(), repeat::once))
+            .layer(from_fn_with_state(self.app.clone(), keys::ask))
+            .layer(from_fn_with_state(self.app.clone(), hosts::check))
+            .layer(from_fn_with_state(self.app.clone(), routes::metrics::count))
             .layer(CatchPanicLayer::custom(panicked))
             .with_state(self.app.clone())
     }

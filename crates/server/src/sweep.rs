@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use gesta_run::{RunId, Status, Timestamp};
 use gesta_runtime::Resume;
@@ -12,6 +12,8 @@ use crate::app::App;
 use crate::problem::Problem;
 use crate::work;
 
+/// How long an answer is kept for a request that may come again.
+const KEPT_MS: i64 = 24 * 60 * 60 * 1_000;
 /// How often is looked (`spec/durability.md`, 2: `sweep_interval_ms`).
 const SWEEP_EVERY: Duration = Duration::from_secs(5);
 /// Every so many sweeps, and at the start, parked runs are looked at too: an approved call may have been cut off.
@@ -34,6 +36,10 @@ pub(crate) async fn sweep(app: Arc<App>) {
 }
 
 async fn once(app: &Arc<App>, turn: u32, tries: &mut HashMap<RunId, u32>) -> Result<(), Problem> {
+    app.rates.forget();
+    if turn.is_multiple_of(PARKED_EVERY) {
+        app.front.forget_requests(Timestamp(app.now().0 - KEPT_MS)).await?;
+    }
     let mut left = Vec::new();
     for status in [Status::Open, Status::Parked] {
         if status == Status::Parked && !turn.is_multiple_of(PARKED_EVERY) {
@@ -65,10 +71,8 @@ async fn once(app: &Arc<App>, turn: u32, tries: &mut HashMap<RunId, u32>) -> Res
 /// Whether nobody works on a run that somebody should. At the start a lease says nothing yet: whoever held it may be
 /// gone, and a claim finds that out.
 fn is_left(app: &App, head: &RunHead, at_start: bool) -> bool {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
-    let now = Timestamp(i64::try_from(now).unwrap_or(i64::MAX));
     let let_go = match &head.held_by {
-        Some(holder) => at_start || holder.until <= now,
+        Some(holder) => at_start || holder.until <= app.now(),
         None => head.status == Status::Open,
     };
     let_go && app.agents.contains_key(&head.agent) && !app.hub.has_worker(&head.run)

@@ -2,47 +2,63 @@
 //! that is not stored.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use gesta_run::{CallId, ConversationId, Event, RunId};
 use gesta_store::{
     Configs, ConversationHead, Conversations, DocumentHead, Documents, HeadChange, HoldClosed, HoldFilter, Holds,
-    Lease, NewRun, OpenHold, Pending, RunFilter, RunHead, RunLog, Store, StoredDocument, StoredRun, Turn, Wire,
-    WireRecord,
+    Lease, NewRun, OpenHold, Pending, RunFilter, RunHead, RunLog, Store, StoreError, StoredDocument, StoredRun, Turn,
+    Wire, WireRecord,
 };
 
 use crate::hub::Hub;
+use crate::metrics::Metrics;
 
 /// A store, and who is told.
 pub(crate) struct Watched {
     store: Arc<dyn Store>,
     hub: Arc<Hub>,
+    metrics: Arc<Metrics>,
 }
 
 impl Watched {
-    pub(crate) fn new(store: Arc<dyn Store>, hub: Arc<Hub>) -> Self {
-        Self { store, hub }
+    pub(crate) fn new(store: Arc<dyn Store>, hub: Arc<Hub>, metrics: Arc<Metrics>) -> Self {
+        Self { store, hub, metrics }
+    }
+
+    /// Does something with the store, and measures how long that takes.
+    async fn measured<T>(&self, operation: &str, work: Pending<'_, T>) -> Result<T, StoreError> {
+        let begun = Instant::now();
+        let done = work.await;
+        self.metrics.store(operation, begun);
+        done
+    }
+
+    fn stored(&self, run: &RunId, at: u64, events: &[Event]) {
+        self.metrics.stored(events);
+        self.hub.stored(run, at, events);
     }
 }
 
 impl RunLog for Watched {
     fn open<'a>(&'a self, new: NewRun, first: &'a [Event]) -> Pending<'a, Lease> {
         Box::pin(async move {
-            let lease = self.store.open(new, first).await?;
-            self.hub.stored(lease.run(), 0, first);
+            let lease = self.measured("open", self.store.open(new, first)).await?;
+            self.stored(lease.run(), 0, first);
             Ok(lease)
         })
     }
 
     fn append<'a>(&'a self, lease: &'a Lease, at: u64, events: &'a [Event], change: HeadChange) -> Pending<'a, ()> {
         Box::pin(async move {
-            self.store.append(lease, at, events, change).await?;
-            self.hub.stored(lease.run(), at, events);
+            self.measured("append", self.store.append(lease, at, events, change)).await?;
+            self.stored(lease.run(), at, events);
             Ok(())
         })
     }
 
     fn load<'a>(&'a self, run: &'a RunId) -> Pending<'a, StoredRun> {
-        self.store.load(run)
+        Box::pin(self.measured("load", self.store.load(run)))
     }
 
     fn head<'a>(&'a self, run: &'a RunId) -> Pending<'a, RunHead> {

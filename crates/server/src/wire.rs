@@ -24,9 +24,27 @@ pub(crate) struct NewRunBody {
     /// Waits for its turn while another run has the conversation, instead of being refused.
     #[serde(default)]
     pub(crate) queue: bool,
+    /// Tools of the caller's own, beside the agent's: their calls wait in `deferred` for the caller's `result`.
+    #[serde(default)]
+    #[schema(max_items = 64)]
+    pub(crate) tools: Vec<CallerTool>,
     /// Answers with server-sent events instead of one object.
     #[serde(default)]
     pub(crate) stream: bool,
+}
+
+/// A tool that the caller runs.
+#[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct CallerTool {
+    /// What the model calls it: 1 to 64 letters, digits, `_` or `-`, and none of the agent's own names.
+    pub(crate) name: String,
+    /// What the model is told about it.
+    pub(crate) description: String,
+    /// JSON schema of its arguments, an object; without one it takes none.
+    #[serde(default)]
+    #[schema(value_type = Option<Object>)]
+    pub(crate) parameters: Option<Value>,
 }
 
 /// What is said.

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::future::Future;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use gesta_run::{Delta, EventKind, Outcome, RunError, RunId, RunResult, Status};
 use gesta_runtime::{Agent, AgentError, Ask, Cancel, Listener, Progress, Resume, Resumed};
@@ -13,7 +13,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot, watch};
 use tokio::task::AbortHandle;
 
 use crate::app::App;
-use crate::hub::Feed;
+use crate::hub::{Feed, News};
+use crate::metrics::Metrics;
 use crate::problem::Problem;
 
 /// What goes on here.
@@ -92,6 +93,11 @@ impl Works {
         self.places.clone().try_acquire_owned().map_err(full)
     }
 
+    /// How many turns go on.
+    pub(crate) fn count(&self) -> usize {
+        *self.count.borrow()
+    }
+
     /// Ends what goes on of a run here. Says whether there was anything.
     fn cancel(&self, run: &RunId) -> bool {
         let going = self.going();
@@ -120,7 +126,7 @@ fn stopped() -> Problem {
 
 /// Begins a turn. Gives it back as soon as it is stored, or refuses it.
 pub(crate) async fn start(app: &Arc<App>, agent: &Agent, ask: Ask) -> Result<Begun<RunResult>, Problem> {
-    let run = gesta_store::new_run_id();
+    let run = ask.run.clone().unwrap_or_else(gesta_store::new_run_id);
     let (told, begun) = oneshot::channel();
     let (agent, ask) = (agent.clone(), Ask { run: Some(run.clone()), ..ask });
     let work = move |cancel, listener| async move {
@@ -159,6 +165,22 @@ pub(crate) async fn resume(app: &Arc<App>, head: &RunHead, resume: Resume) -> Re
     let (told, begun) = oneshot::channel();
     let done = spawn(app, &run, Admitted { by: AdmittedBy::Resume, told }, work)?;
     admitted(run, begun, done).await
+}
+
+/// How a run stands when nobody works on it any more. One that was left is taken up.
+pub(crate) async fn end_of(app: &Arc<App>, run: &RunId) -> Result<RunResult, Problem> {
+    loop {
+        let mut listening = app.hub.listen(run);
+        if listening.has_worker() {
+            while !matches!(listening.next().await, None | Some(News::Quiet { .. })) {}
+            continue;
+        }
+        let head = app.store.head(run).await?;
+        return match head.status {
+            Status::Open => Ok(resume(app, &head, Resume::default()).await?.end().await?.result),
+            Status::Parked | Status::Ended => Ok(app.read(run).await?.1.result()),
+        };
+    }
 }
 
 /// Cancels a run wherever it stands, and gives how it stands then.
@@ -212,10 +234,19 @@ impl AdmittedBy {
 
 /// What a listener of the driver passes on. A run that was left in the conversation is taken up ahead of the one that
 /// was asked for: what it does is not told as this one's.
-fn listener(run: RunId, feed: Arc<Feed>, admitted: Admitted) -> Listener {
+fn listener(run: RunId, feed: Arc<Feed>, admitted: Admitted, metrics: Arc<Metrics>) -> Listener {
     let (by, told) = (admitted.by, Mutex::new(Some(admitted.told)));
     let begun = AtomicBool::new(by == AdmittedBy::Resume);
+    let asked = Mutex::new(None);
     Arc::new(move |progress| {
+        let mut asked = asked.lock().unwrap_or_else(PoisonError::into_inner);
+        match &progress {
+            Progress::TripStarted { .. } => *asked = Some(Instant::now()),
+            Progress::Happened(event) if is_of_model(&event.what) => {
+                asked.take().into_iter().for_each(|since| metrics.model(since.elapsed()));
+            }
+            _ => {}
+        }
         if by.is_it(&progress, &run)
             && let Some(told) = told.lock().unwrap_or_else(PoisonError::into_inner).take()
         {
@@ -229,6 +260,11 @@ fn listener(run: RunId, feed: Arc<Feed>, admitted: Admitted) -> Listener {
             Progress::Started { .. } | Progress::Delta { .. } | Progress::Happened(_) | Progress::Finished(_) => {}
         }
     })
+}
+
+/// The model has answered, or failed.
+fn is_of_model(what: &EventKind) -> bool {
+    matches!(what, EventKind::Replied { .. } | EventKind::ModelFailed { .. })
 }
 
 /// How work stands at its end, as far as that is not in the log.
@@ -266,7 +302,7 @@ where
     app.works.going().insert(id, Going { run: run.clone(), cancel: cancel.clone(), task: None });
     let listed = Listed { app: app.clone(), id, _place: place };
     let mut worker = app.hub.work(run);
-    let work = work(cancel, listener(run.clone(), worker.feed().clone(), admitted));
+    let work = work(cancel, listener(run.clone(), worker.feed().clone(), admitted, app.metrics.clone()));
     let (tell, done) = oneshot::channel();
     let task = tokio::spawn(async move {
         let ended = work.await;

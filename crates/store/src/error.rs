@@ -221,6 +221,18 @@ pub enum StoreError {
         /// What the system says.
         reason: String,
     },
+    /// There is a store already where one was to be put.
+    #[error("{} is there already; name another folder, or move it away", .path.display())]
+    Exists {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Other processes have the store open.
+    #[error("{} is in use by another process; end it, and try again", .path.display())]
+    InUse {
+        /// The data folder.
+        path: PathBuf,
+    },
     /// The store was closed.
     #[error("the store at {} is closed; open it again", .path.display())]
     Closed {
@@ -281,6 +293,8 @@ impl StoreError {
             Self::Locked { .. } => "store_locked",
             Self::CommitUnknown { .. } => "commit_unknown",
             Self::Io { .. } => "store_io",
+            Self::Exists { .. } => "store_exists",
+            Self::InUse { .. } => "store_in_use",
             Self::Closed { .. } => "store_closed",
         }
     }

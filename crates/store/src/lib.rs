@@ -36,6 +36,7 @@ mod codec;
 mod document;
 mod error;
 mod folder;
+mod front;
 mod memory;
 mod place;
 mod secret;
@@ -47,9 +48,10 @@ pub use clock::Clock;
 pub use document::{DOCUMENT_BYTES_MAX, DocumentChange, DocumentHead, StoredDocument};
 pub use error::{Busy, StoreError};
 pub use folder::{data_folder, default_folder, writable};
+pub use front::{ApiKey, Audit, AuditRecord, Deed, Front, Keys, RequestName, Requests, Reserved, StoredAnswer};
 pub use memory::{Memory, RUNS_KEPT_MAX};
 pub use secret::{KEY_BYTES_MIN, SecretError, Secrets};
-pub use sqlite::{FILE_NAME, Sqlite, StoreOptions};
+pub use sqlite::{Copied, FILE_NAME, Sqlite, StoreOptions, backup, restore};
 pub use traits::{Configs, Conversations, Documents, Holds, Pending, RunLog, Store, Wire};
 pub use types::{
     ConversationHead, HeadChange, HoldClosed, HoldCursor, HoldFilter, Lease, LeaseHolder, NewRun, OpenHold, PAGE_MAX,

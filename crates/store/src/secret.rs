@@ -16,7 +16,7 @@ use crate::sqlite::of_io;
 pub const KEY_BYTES_MIN: usize = 16;
 
 /// The name of the file in the data folder that holds the key made at the first start.
-const FILE: &str = "secret";
+pub(crate) const FILE: &str = "secret";
 
 /// The keys of `GESTA_SECRET`: the first signs, all verify, so that a key can be changed without breaking what it
 /// signed. Never shown: no `Debug`, no `Serialize`; wiped when dropped.

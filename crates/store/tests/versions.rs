@@ -10,13 +10,13 @@ use gesta_run::message::{Message, Part};
 use gesta_run::outcome::{Outcome, Status};
 use gesta_run::time::Timestamp;
 use gesta_store::{
-    Configs, Conversations, DocumentChange, Documents, FILE_NAME, HeadChange, HoldFilter, Holds, NewRun, RunFilter,
-    RunLog, Sqlite, StoreOptions, Turn,
+    ApiKey, Audit, Configs, Conversations, DocumentChange, Documents, FILE_NAME, HeadChange, HoldFilter, Holds, Keys,
+    NewRun, RequestName, Requests, Reserved, RunFilter, RunLog, Sqlite, StoreOptions, StoredAnswer, Turn,
 };
 use rusqlite::Connection;
 
 /// The version that this program writes.
-const NEWEST: u32 = 2;
+const NEWEST: u32 = 3;
 
 fn new_run(run: &str) -> NewRun {
     NewRun {
@@ -67,6 +67,13 @@ async fn the_file_of_every_version_still_loads() {
         assert_eq!(document, has_documents.then(|| (1, b"image one".to_vec())));
         let working = store.working(&"parked".into()).await.unwrap();
         assert_eq!(working, has_documents.then(|| b"image two".to_vec()));
+        let request = RequestName { owner: "k1".to_owned(), name: "n1".to_owned() };
+        let kept = store.reserve(&request, "f", &"fresh".into(), Timestamp(9)).await.unwrap();
+        let (has_front, answer) =
+            (version >= 3, StoredAnswer { status: 200, content_type: "text/plain".to_owned(), body: b"yes".to_vec() });
+        assert_eq!(kept, if has_front { Reserved::Answered(answer) } else { Reserved::New { run: "fresh".into() } });
+        assert_eq!(store.keys().await.unwrap(), if has_front { vec![api_key()] } else { Vec::new() });
+        assert_eq!(store.audit(0, 0).await.unwrap().len(), usize::from(has_front));
         // The process that wrote it is gone, so what it left is claimed at once and goes on, with documents too.
         let lease = store.claim(&"parked".into()).await.unwrap();
         let from = u64::from(has_documents);
@@ -78,6 +85,18 @@ async fn the_file_of_every_version_still_loads() {
         let file = Connection::open(folder.path().join(FILE_NAME)).unwrap();
         let found: u32 = file.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap();
         assert_eq!(found, NEWEST);
+    }
+}
+
+fn api_key() -> ApiKey {
+    ApiKey {
+        id: "k1".to_owned(),
+        name: "desk".to_owned(),
+        hash: "00".to_owned(),
+        scopes: vec!["run".to_owned()],
+        agents: None,
+        created_at: Timestamp(1),
+        revoked_at: None,
     }
 }
 
@@ -101,6 +120,13 @@ async fn write_fixture(fixture: &Path) {
     let holds = vec![serde_json::from_value(hold).unwrap()];
     let parks = HeadChange { holds, working: Some(b"image two".to_vec()), ..HeadChange::to(Status::Parked) };
     store.append(&lease, 0, &[event("parks")], parks).await.unwrap();
+    let request = RequestName { owner: "k1".to_owned(), name: "n1".to_owned() };
+    store.reserve(&request, "f", &"r9".into(), Timestamp(1)).await.unwrap();
+    let answer = StoredAnswer { status: 200, content_type: "text/plain".to_owned(), body: b"yes".to_vec() };
+    store.settle(&request, answer).await.unwrap();
+    store.put_key(api_key()).await.unwrap();
+    let deed = serde_json::json!({ "at": 1, "who": "k1", "from": "127.0.0.1", "what": "approve", "subject": "parked" });
+    store.note(vec![serde_json::from_value(deed).unwrap()]).await.unwrap();
     store.close().await;
     fs::copy(folder.path().join(FILE_NAME), fixture).unwrap();
 }

@@ -1,5 +1,6 @@
 //! The commands: one file each, with its arguments, its help and what it does.
 
+mod backup;
 mod chat;
 mod check;
 mod completions;
@@ -7,6 +8,7 @@ mod doctor;
 mod document;
 mod fake_model;
 mod init;
+mod keys;
 mod resume;
 mod run;
 mod runs;
@@ -70,6 +72,9 @@ pub(crate) enum Command {
     Scenes(scenes::Scenes),
     FakeModel(fake_model::FakeModel),
     Init(init::Init),
+    Keys(keys::KeysCommand),
+    Backup(backup::Backup),
+    Restore(backup::Restore),
     Document(document::Document),
     Doctor(doctor::Doctor),
     Schema(schema::Schema),
@@ -91,6 +96,9 @@ impl Command {
             Self::Scenes(scenes) => scenes.run(globals),
             Self::FakeModel(fake) => fake.run(globals),
             Self::Init(init) => init.run(globals),
+            Self::Keys(keys) => keys.run(globals),
+            Self::Backup(backup) => backup.run(globals),
+            Self::Restore(restore) => restore.run(globals),
             Self::Document(document) => document.run(globals),
             Self::Doctor(doctor) => doctor.run(globals),
             Self::Schema(schema) => schema.run(),

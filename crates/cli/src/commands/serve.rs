@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use gesta_server::{Limits, Served, Server, Setup};
+use gesta_server::{Hosts, Limits, Served, Server, Setup};
 use tokio::net::TcpListener;
 
 use super::Globals;
@@ -33,6 +33,12 @@ pub(crate) struct Serve {
     /// Where to listen
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:7450", env = "GESTA_LISTEN")]
     listen: SocketAddr,
+    /// A name by which the server is called, beside its address; once for each
+    #[arg(long, value_name = "NAME")]
+    host: Vec<String>,
+    /// An origin whose pages may ask the server, beside its own; once for each
+    #[arg(long, value_name = "ORIGIN")]
+    origin: Vec<String>,
     /// Seconds that a stopping server waits for what goes on
     #[arg(long, value_name = "SECONDS", default_value_t = 30)]
     stop_wait: u64,
@@ -43,11 +49,6 @@ pub(crate) struct Serve {
 
 impl Serve {
     pub(crate) fn run(self, globals: &Globals) -> Ended {
-        if !self.listen.ip().is_loopback() {
-            let what =
-                format!("{} can be reached from outside, and whoever reaches it could use every agent", self.listen);
-            return Err(Failure::usage(what, "listen on 127.0.0.1 or [::1]"));
-        }
         let environment = Environment::default();
         let mut agents = Vec::new();
         for dir in &self.folders {
@@ -57,19 +58,42 @@ impl Serve {
             agents.push(Served { folder, env: env.lookup() });
         }
         let place = Place::open(globals, None)?;
-        let data = place.data.clone();
-        let limits =
-            Limits { runs_max: self.runs_max, stop_wait: Duration::from_secs(self.stop_wait), ..Limits::default() };
-        let setup = Setup { agents, store: place.store(), secrets: Arc::new(move || secrets_of(&data)), limits };
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(|why| {
             Failure::new(Exit::Other, format!("no threads can be started: {why}"), "free some memory or files")
         })?;
+        let needs_keys = runtime.block_on(self.needs_keys(&place))?;
+        let hosts =
+            Hosts { local: self.listen.ip().is_loopback(), names: self.host.clone(), origins: self.origin.clone() };
+        let data = place.data.clone();
+        let limits =
+            Limits { runs_max: self.runs_max, stop_wait: Duration::from_secs(self.stop_wait), ..Limits::default() };
+        let setup = Setup {
+            agents,
+            store: place.store(),
+            front: place.front(),
+            secrets: Arc::new(move || secrets_of(&data)),
+            needs_keys,
+            hosts,
+            limits,
+        };
         let ended = runtime.block_on(self.serve(setup, place));
         runtime.shutdown_background();
         ended
     }
 
+    /// Whether clients need a key: as soon as there is one. Without one nobody but this machine may reach the server.
+    async fn needs_keys(&self, place: &Place) -> Result<bool, Failure> {
+        let has_keys = place.front().keys().await?.iter().any(|key| key.revoked_at.is_none());
+        if has_keys || self.listen.ip().is_loopback() {
+            return Ok(has_keys);
+        }
+        let what = format!("{} can be reached from outside, and there is no key to it", self.listen);
+        let help = format!("make one with `gesta keys new NAME{}`, or listen on 127.0.0.1", place.flag);
+        Err(Failure::usage(what, help))
+    }
+
     async fn serve(&self, setup: Setup, place: Place) -> Ended {
+        let needs_keys = setup.needs_keys;
         let server = Server::new(setup).map_err(|why| {
             Failure::usage(why.to_string(), "`gesta check FOLDER` looks at an agent").coded("agent_invalid")
         })?;
@@ -81,7 +105,12 @@ impl Serve {
         let names: Vec<&str> = server.agents().collect();
         let mut screen = Screen::stderr();
         screen.line(Look::Strong, &format!("serving {} on http://{at}", names.join(", ")));
-        screen.line(Look::Faint, "reached from this machine alone; Ctrl-C ends it");
+        let who = match (needs_keys, at.ip().is_loopback()) {
+            (true, true) => "reached from this machine alone, with a key",
+            (true, false) => "reached from outside, with a key",
+            (false, _) => "reached from this machine alone, without a key; `gesta keys new NAME` makes one",
+        };
+        screen.line(Look::Faint, who);
         let stop = async {
             signalled().await;
             Screen::stderr().line(Look::Faint, "stopping; once more ends it at once");

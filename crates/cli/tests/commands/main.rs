@@ -4,6 +4,7 @@
 
 mod support;
 
+mod backup;
 mod chat;
 mod crash;
 mod document;
@@ -15,6 +16,8 @@ mod kept;
 mod paste;
 mod resume;
 mod run;
+#[cfg(unix)]
+mod serve;
 mod shop;
 mod show;
 mod store;

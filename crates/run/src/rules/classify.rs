@@ -21,10 +21,8 @@ pub(crate) fn end_of(plan: &Plan, call: &CallState, answer: Answer, failures: &m
             json::discard(value);
             end(CallStatus::Failed, Value::String(words::deep_result()), true)
         }
-        Answer::Ok(value) => end(CallStatus::Completed, cut_result(value, limits.result_bytes_max), false),
-        Answer::Error(text) => {
-            end(CallStatus::Failed, Value::String(json::cut(&text, limits.error_bytes_max).to_owned()), true)
-        }
+        Answer::Ok(value) => end(CallStatus::Completed, value, false),
+        Answer::Error(text) => end(CallStatus::Failed, Value::String(text), true),
         Answer::TimedOut => return ask_author(plan, call, synthetic(CallStatus::TimedOut), failures),
         Answer::TimedOutWith(text) => {
             let text = json::cut(&text, limits.error_bytes_max).to_owned();
@@ -32,12 +30,23 @@ pub(crate) fn end_of(plan: &Plan, call: &CallState, answer: Answer, failures: &m
         }
         Answer::Unknown => return synthetic(CallStatus::OutcomeUnknown),
     };
+    // Read whole, before it is cut: a refusal may stand behind what is kept.
     end.refusal = default_refusal(plan, call, &end);
     let flagged = end.refusal.is_some();
     if flagged && (end.status != CallStatus::Failed || text_matches(plan, call, &end)) {
         end.status = CallStatus::Refused;
     }
-    ask_author(plan, call, end, failures)
+    let by_pattern = own_pattern(call, &end).is_some();
+    end.result = if end.is_error {
+        let text = end.result.as_str().unwrap_or_default();
+        Value::String(json::cut(text, limits.error_bytes_max).to_owned())
+    } else {
+        cut_result(end.result, limits.result_bytes_max)
+    };
+    if let Some(reason) = &mut end.refusal {
+        reason.truncate(json::cut(reason, limits.result_bytes_max).len());
+    }
+    author_on(plan, call, end, by_pattern, failures)
 }
 
 /// The end of a call that gets no result of its own.
@@ -52,23 +61,28 @@ pub(crate) fn synthetic(status: CallStatus) -> CallEnd {
 }
 
 /// Lets the author's `is_refusal` overrule the default test, but never the tool's own pattern.
-pub(crate) fn ask_author(
+pub(crate) fn ask_author(plan: &Plan, call: &CallState, end: CallEnd, failures: &mut Vec<(String, String)>) -> CallEnd {
+    let by_pattern = own_pattern(call, &end).is_some();
+    author_on(plan, call, end, by_pattern, failures)
+}
+
+fn author_on(
     plan: &Plan,
     call: &CallState,
     mut end: CallEnd,
+    by_pattern: bool,
     failures: &mut Vec<(String, String)>,
 ) -> CallEnd {
     let Some(is_refusal) = &plan.functions.is_refusal else { return end };
     if plan.spec.contract.on_tool_refusal.is_none() || end.status == CallStatus::NotRun {
         return end;
     }
-    let by_pattern = own_pattern(call, &end).is_some();
     let reason = match is_refusal(&call.record_with(&end)) {
         Ok(IsRefusal::Default) => return end,
         Ok(IsRefusal::No) if by_pattern => return end,
         Ok(IsRefusal::No) => None,
         Ok(IsRefusal::Yes) => Some(end.refusal.clone().unwrap_or_else(|| GENERIC_REASON.to_owned())),
-        Ok(IsRefusal::Because(why)) if why.trim().is_empty() => Some(GENERIC_REASON.to_owned()),
+        Ok(IsRefusal::Because(why)) if words::clean(&why).is_empty() => Some(GENERIC_REASON.to_owned()),
         Ok(IsRefusal::Because(why)) => Some(why),
         Err(why) => {
             failures.push(("is_refusal".to_owned(), why));
@@ -127,7 +141,7 @@ fn flagged(result: &Value) -> Option<String> {
         return None;
     }
     let texts = ["reason", "error", "message"].into_iter().filter_map(|key| object.get(key)?.as_str());
-    texts.map(str::trim).find(|text| !text.is_empty()).map(str::to_owned)
+    texts.map(str::trim).find(|text| !words::clean(text).is_empty()).map(str::to_owned)
 }
 
 /// More bytes than the JSON of a value can have, found without writing it.

@@ -2,6 +2,8 @@
 
 #![allow(dead_code, unreachable_pub)]
 
+use std::sync::Arc;
+
 use gesta_run::{
     Answer, Block, CallStatus, Decision, Effect, Event, FeedError, Functions, HoldAnswer, HoldReply, Input, InputKind,
     Met, Opening, Part, Plan, PlanSpec, Reply, Run, Timestamp, Want,
@@ -15,7 +17,11 @@ pub struct World {
 
 impl World {
     pub fn new(spec: PlanSpec) -> Self {
-        let plan = Plan::new(spec, Functions::default()).expect("a sound plan");
+        Self::of(Plan::new(spec, Functions::default()).expect("a sound plan"))
+    }
+
+    /// A run of a plan that many share: making one costs more than a run.
+    pub fn of(plan: Arc<Plan>) -> Self {
         let mut world = Self { run: Run::new(plan), log: Vec::new(), now: 0 };
         world.feed(InputKind::Opened(opening("Refund it"))).expect("it opens");
         world

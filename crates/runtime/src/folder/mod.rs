@@ -27,6 +27,7 @@ use std::sync::Arc;
 use gesta_document::{GrantName, GrantSpec, Terms};
 use gesta_model::{Providers, Transport};
 use gesta_run::plan::{Functions, Plan};
+use gesta_run::{Accepts, ToolEffect, ToolSpec};
 use gesta_scene::Script;
 use serde_json::Value;
 
@@ -115,6 +116,22 @@ impl Folder {
         let secrets = secrets(&settings, &Environment::process(env), &mut problems);
         FolderErrors::check(problems)?;
         Self::assemble(settings, secrets)
+    }
+
+    /// The same agent with further tools that its caller runs: their calls wait for whoever began the run.
+    ///
+    /// # Errors
+    /// A name is taken or cannot be offered, or a schema is none.
+    pub fn with_external(&self, tools: Vec<ToolSpec>) -> Result<Self, FolderErrors> {
+        let mut settings = self.settings.clone();
+        for tool in tools {
+            settings.bodies.insert(tool.name.clone(), Body::External);
+            let (accepts, effect) = (Accepts::External, ToolEffect::Once);
+            settings.plan.tools.push(ToolSpec { accepts, effect, ..tool });
+        }
+        settings.plan.hook = settings.plan.hook || settings.external().next().is_some();
+        let with = Self::assemble(settings, self.secrets.clone())?;
+        Ok(Self { dir: self.dir.clone(), storage: self.storage.clone(), ..with })
     }
 
     fn assemble(settings: Settings, secrets: Secrets) -> Result<Self, FolderErrors> {

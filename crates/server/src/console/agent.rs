@@ -24,9 +24,10 @@ const DOCUMENTS: u32 = 50;
 /// The page.
 pub(super) async fn page(
     State(console): State<Arc<Console>>,
-    _: Visitor,
+    visitor: Visitor,
     Named(name): Named<String>,
 ) -> Result<Response, Failed> {
+    visitor.may_see(&name)?;
     let live = console.app.agent(&name)?;
     let plan = live.agent.agent().plan();
     let folder = &live.served.folder;
@@ -74,7 +75,7 @@ pub(super) async fn page(
         }
         section.card aria-labelledby="limits" { h2 id="limits" { "Limits" } (limits(live)) }
     };
-    Ok(Page { title: &name, tab: Tab::Agents, live: None, body }.answer(&console).await?)
+    Ok(Page { title: &name, tab: Tab::Agents, live: None, body }.answer(&console, &visitor).await?)
 }
 
 /// The agent's conversations whose document is not the file's any more.

@@ -13,11 +13,12 @@ use super::parts::{agent_address, visible};
 use super::who::Visitor;
 
 /// The list.
-pub(super) async fn page(State(console): State<Arc<Console>>, _: Visitor) -> Result<Response, Failed> {
+pub(super) async fn page(State(console): State<Arc<Console>>, visitor: Visitor) -> Result<Response, Failed> {
+    visitor.may_look()?;
     let body = html! {
         header.top { h1 { "Agents" } p.about { "What is served here, and what each may do." } }
         ul.cards {
-            @for (name, live) in &console.app.agents {
+            @for (name, live) in console.app.agents.iter().filter(|(name, _)| visitor.sees(name)) {
                 @let spec = &live.agent.agent().plan().spec;
                 @let rules = live.served.folder.settings.decisions.len();
                 li.card {
@@ -36,5 +37,5 @@ pub(super) async fn page(State(console): State<Arc<Console>>, _: Visitor) -> Res
             }
         }
     };
-    Ok(Page { title: "Agents", tab: Tab::Agents, live: None, body }.answer(&console).await?)
+    Ok(Page { title: "Agents", tab: Tab::Agents, live: None, body }.answer(&console, &visitor).await?)
 }

@@ -18,7 +18,9 @@ use super::who::{Posted, Visitor};
 use super::{Console, fields, now};
 use crate::app::App;
 use crate::extract::Named;
+use crate::keys::Scope;
 use crate::problem::Problem;
+use crate::routes::deed;
 use crate::work;
 
 /// How often a hold is tried whose run somebody else works on just now, and how long is waited between.
@@ -32,7 +34,18 @@ enum Came {
     /// Another one was there first.
     Lost(HoldClosed),
     /// It was not accepted, and the hold waits on.
-    Wrong(Box<Waiting>, StatusCode, String),
+    Wrong(Box<Waiting>, StatusCode, &'static str, String),
+}
+
+impl Came {
+    /// Why it was not taken, for the audit.
+    fn refused(&self) -> Option<&'static str> {
+        match self {
+            Self::Won(_) => None,
+            Self::Lost(_) => Some("conflict"),
+            Self::Wrong(_, _, code, _) => Some(code),
+        }
+    }
 }
 
 /// Takes an answer.
@@ -43,7 +56,9 @@ pub(super) async fn give(
     posted: Posted,
 ) -> Result<Response, Failed> {
     let (run, call) = (RunId::new(run), CallId::new(call));
-    match came(&console.app, &run, &call, &posted).await? {
+    visitor.asker()?.may(&[Scope::Answer])?;
+    visitor.may(&[Scope::Answer], &console.app.store.head(&run).await?.agent)?;
+    match came(&console.app, &visitor, &run, &call, &posted).await? {
         Came::Won(closed) if posted.by_script => {
             Ok(Html(closed_card(&run, &call, &closed, Some(true)).into_string()).into_response())
         }
@@ -57,24 +72,24 @@ pub(super) async fn give(
             let page = whole_page(&console, &visitor, &run, &call, &stands, Some("")).await?;
             Ok((StatusCode::CONFLICT, page).into_response())
         }
-        Came::Wrong(_, status, why) if posted.by_script => {
+        Came::Wrong(_, status, _, why) if posted.by_script => {
             Ok((status, Html(html! { p data-problem { (why) } }.into_string())).into_response())
         }
-        Came::Wrong(open, status, why) => {
+        Came::Wrong(open, status, _, why) => {
             let stands = Stands::Open(open);
             Ok((status, whole_page(&console, &visitor, &run, &call, &stands, Some(&why)).await?).into_response())
         }
     }
 }
 
-async fn came(app: &Arc<App>, run: &RunId, call: &CallId, posted: &Posted) -> Result<Came, Problem> {
+async fn came(app: &Arc<App>, visitor: &Visitor, run: &RunId, call: &CallId, posted: &Posted) -> Result<Came, Problem> {
     let open = match look(app, run, call).await? {
         Stands::Open(open) => open,
         Stands::Closed(closed) => return Ok(Came::Lost(closed)),
     };
     let reply = match reply(posted, &open) {
         Ok(reply) => reply,
-        Err(why) => return Ok(Came::Wrong(open, StatusCode::UNPROCESSABLE_ENTITY, why)),
+        Err(why) => return Ok(Came::Wrong(open, StatusCode::UNPROCESSABLE_ENTITY, "answer_invalid", why)),
     };
     // What was seen is what is answered: the page's own binding, not that of now.
     let binding: Binding = serde_json::from_str(posted.need("binding")?)
@@ -83,8 +98,25 @@ async fn came(app: &Arc<App>, run: &RunId, call: &CallId, posted: &Posted) -> Re
         return Err(Problem::conflict("binding_differs", "the form is bound to another hold", "load the page again"));
     }
     let answer = HoldAnswer { binding, answer: reply };
+    let asker = visitor.asker()?;
+    app.front.note(vec![deed(app, asker, &answer)]).await?;
+    let came = tried(app, run, call, &answer, open).await?;
+    if let Some(code) = came.refused() {
+        app.note(asker, &format!("refused: {code}"), run.as_str()).await?;
+    }
+    Ok(came)
+}
+
+/// Answers, and again as long as somebody else works on the run just now.
+async fn tried(
+    app: &Arc<App>,
+    run: &RunId,
+    call: &CallId,
+    answer: &HoldAnswer,
+    open: Box<Waiting>,
+) -> Result<Came, Problem> {
     for _ in 0..TRIES {
-        match once(app, run, call, &answer).await {
+        match once(app, run, call, answer).await {
             Ok(true) => return won(app, run, call, &answer.answer).await,
             Ok(false) => return lost(app, run, call).await,
             Err(why) => match (why.code(), look(app, run, call).await?) {
@@ -93,12 +125,12 @@ async fn came(app: &Arc<App>, run: &RunId, call: &CallId, posted: &Posted) -> Re
                 ("leased" | "fenced" | "conflict" | "hold_settled", Stands::Open(_)) => {
                     tokio::time::sleep(BETWEEN).await;
                 }
-                (_, Stands::Open(open)) => return Ok(Came::Wrong(open, why.status(), told(&why))),
+                (code, Stands::Open(open)) => return Ok(Came::Wrong(open, why.status(), code, told(&why))),
             },
         }
     }
     let why = "The run is being worked on just now. Try again in a few seconds.".to_owned();
-    Ok(Came::Wrong(open, StatusCode::CONFLICT, why))
+    Ok(Came::Wrong(open, StatusCode::CONFLICT, "leased", why))
 }
 
 /// Answers, and says whether this answer was the first.
@@ -164,10 +196,14 @@ fn issues(open: &Waiting, edited: &gesta_run::json::Object) -> Result<(), String
 /// Says what is wrong with arguments while they are typed.
 pub(super) async fn check(
     State(console): State<Arc<Console>>,
+    visitor: Visitor,
     Named((run, call)): Named<(String, String)>,
     posted: Posted,
 ) -> Result<Response, Failed> {
-    let checked = match look(&console.app, &RunId::new(run), &CallId::new(call)).await? {
+    let run = RunId::new(run);
+    visitor.may_look()?;
+    visitor.may_see(&console.app.store.head(&run).await?.agent)?;
+    let checked = match look(&console.app, &run, &CallId::new(call)).await? {
         Stands::Closed(_) => Err("Somebody else has answered this meanwhile.".to_owned()),
         Stands::Open(open) => {
             let edited = fields::read(&posted, &open.schema(), &open.hold.arguments);

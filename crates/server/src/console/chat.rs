@@ -16,6 +16,7 @@ use super::who::{Posted, Visitor};
 use super::{Console, now};
 use crate::extract::{Asked, Named};
 use crate::follow::{self, Until};
+use crate::keys::Scope;
 use crate::problem::Problem;
 use crate::work;
 
@@ -34,6 +35,7 @@ pub(super) async fn page(
     Named(name): Named<String>,
     Asked(asked): Asked<TryAsked>,
 ) -> Result<Response, Failed> {
+    visitor.may(&[Scope::Run], &name)?;
     console.app.agent(&name)?;
     let conversation = asked.conversation.unwrap_or_else(|| format!("try/{name}/{}", now().0));
     let body = html! {
@@ -56,16 +58,18 @@ pub(super) async fn page(
         }
     };
     Ok(Page { title: &format!("Try {name}"), tab: Tab::Agents, live: Some("of=inbox".to_owned()), body }
-        .answer(&console)
+        .answer(&console, &visitor)
         .await?)
 }
 
 /// Says something to the agent. The page's script is told what happens, event by event; others see the conversation.
 pub(super) async fn say(
     State(console): State<Arc<Console>>,
+    visitor: Visitor,
     Named(name): Named<String>,
     posted: Posted,
 ) -> Result<Response, Failed> {
+    visitor.may(&[Scope::Run], &name)?;
     let agent = console.app.agent(&name)?.agent.agent().clone();
     let conversation = posted.need("conversation")?;
     if conversation.is_empty() || conversation.len() > NAME_BYTES_MAX || conversation.chars().any(char::is_control) {

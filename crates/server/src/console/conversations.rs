@@ -17,6 +17,7 @@ use super::parts::{
 use super::who::Visitor;
 use super::{Console, hold, now, turn};
 use crate::extract::{Asked, Named, cursor_of, cursor_text};
+use crate::keys::Scope;
 use crate::problem::Problem;
 
 /// How many conversations are listed.
@@ -25,8 +26,10 @@ const LISTED: u32 = 100;
 const TURNS: u32 = 20;
 
 /// The list.
-pub(super) async fn list(State(console): State<Arc<Console>>, _: Visitor) -> Result<Response, Failed> {
-    let all = console.app.store.conversations(LISTED).await?;
+pub(super) async fn list(State(console): State<Arc<Console>>, visitor: Visitor) -> Result<Response, Failed> {
+    visitor.asker()?.may(&[Scope::Read])?;
+    let mut all = console.app.store.conversations(LISTED).await?;
+    all.retain(|head| visitor.sees(&head.agent));
     let body = html! {
         header.top { h1 { "Conversations" } p.about { "Those that changed last come first." } }
         section #list data-region="list" aria-label="Conversations" {
@@ -34,7 +37,7 @@ pub(super) async fn list(State(console): State<Arc<Console>>, _: Visitor) -> Res
         }
     };
     let live = Some("of=conversations".to_owned());
-    Ok(Page { title: "Conversations", tab: Tab::Conversations, live, body }.answer(&console).await?)
+    Ok(Page { title: "Conversations", tab: Tab::Conversations, live, body }.answer(&console, &visitor).await?)
 }
 
 fn table(all: &[ConversationHead]) -> Markup {
@@ -76,18 +79,21 @@ pub(super) async fn page(
     Named(name): Named<String>,
     Asked(asked): Asked<TurnsAsked>,
 ) -> Result<Response, Failed> {
+    visitor.asker()?.may(&[Scope::Read])?;
     let id = ConversationId::new(name.clone());
     let head = console.app.store.conversation(&id).await?.ok_or_else(|| {
         Problem::missing("no_such_conversation", format!("there is no conversation `{id}`"), "look at the list")
     })?;
+    visitor.may(&[Scope::Read], &head.agent)?;
     let filter = RunFilter {
         conversation: Some(id),
         limit: TURNS,
         after: cursor_of(asked.after.as_deref())?,
         ..RunFilter::default()
     };
-    let heads = console.app.store.runs(&filter).await?;
+    let mut heads = console.app.store.runs(&filter).await?;
     let earlier = heads.last().filter(|_| heads.len() == TURNS as usize).map(|last| cursor_text(&last.cursor()));
+    heads.retain(|head| visitor.sees(&head.agent));
     let mut turns = Vec::new();
     for head in heads.into_iter().rev() {
         turns.push((head.run.clone(), console.app.read(&head.run).await));
@@ -119,7 +125,7 @@ pub(super) async fn page(
         }
     };
     let live = Some(format!("of=conversation&name={}", step(&name)));
-    Ok(Page { title: &name, tab: Tab::Conversations, live, body }.answer(&console).await?)
+    Ok(Page { title: &name, tab: Tab::Conversations, live, body }.answer(&console, &visitor).await?)
 }
 
 fn about(head: &ConversationHead, turns: &[&(StoredRun, Run)], document: bool) -> Markup {

@@ -15,6 +15,7 @@ use super::who::{Posted, Visitor};
 use super::{Console, now};
 use crate::app::App;
 use crate::extract::Named;
+use crate::keys::Scope;
 use crate::problem::Problem;
 
 /// A conversation's document, out of the store. Nothing of it has run.
@@ -22,6 +23,7 @@ struct Kept {
     conversation: ConversationId,
     record: Record,
     version: u64,
+    agent: String,
 }
 
 impl Kept {
@@ -35,32 +37,27 @@ impl Kept {
         let base = part.ok_or_else(|| missing(format!("the agent `{agent}` has no document here")))?.base.clone();
         let version = stored.as_ref().map_or(0, |stored| stored.version);
         let record = match stored {
-            Some(stored) => signed(app, move |keys| Ok(Image::decode(&stored.image, keys)?.record(&base))).await?,
+            Some(stored) => {
+                let secrets = app.sealing().await?;
+                let keys: Vec<&[u8]> = secrets.keys().collect();
+                Image::decode(&stored.image, &keys).map_err(|why| unusable(&why))?.record(&base)
+            }
             None => Record { base, ..Record::default() },
         };
-        Ok(Self { conversation, record, version })
+        Ok(Self { conversation, record, version, agent })
     }
 
     async fn keep(self, app: &App) -> Result<u64, Problem> {
-        let Self { conversation, record, version } = self;
-        let image = signed(app, move |keys| Image::of(&record).encode(keys)).await?;
+        let Self { conversation, record, version, agent: _ } = self;
+        let secrets = app.sealing().await?;
+        let keys: Vec<&[u8]> = secrets.keys().collect();
+        let image = Image::of(&record).encode(&keys).map_err(|why| unusable(&why))?;
         Ok(app.store.put_document(&conversation, version, image).await?)
     }
 }
 
-/// Does something with the keys that sign documents. They are read from a file.
-async fn signed<T: Send + 'static>(
-    app: &App,
-    deed: impl FnOnce(&[&[u8]]) -> Result<T, ImageError> + Send + 'static,
-) -> Result<T, Problem> {
-    let secrets = app.secrets.clone();
-    let unusable = |why: String| Problem::conflict("image_unusable", why, "look at it with `gesta document`");
-    let done = tokio::task::spawn_blocking(move || {
-        let secrets = secrets().map_err(|why| why.to_string())?;
-        let keys: Vec<&[u8]> = secrets.keys().collect();
-        deed(&keys).map_err(|why| why.to_string())
-    });
-    done.await.map_err(|_| Problem::internal("the document cannot be read"))?.map_err(unusable)
+fn unusable(why: &ImageError) -> Problem {
+    Problem::conflict("image_unusable", why.to_string(), "look at it with `gesta document`")
 }
 
 /// The page of a document's tools.
@@ -69,7 +66,9 @@ pub(super) async fn page(
     visitor: Visitor,
     Named(name): Named<String>,
 ) -> Result<Response, Failed> {
+    visitor.asker()?.may(&[Scope::Read])?;
     let kept = Kept::read(&console.app, &name).await?;
+    visitor.may(&[Scope::Read], &kept.agent)?;
     let body = html! {
         header.top {
             p.crumb { a href=(conversation_address(&name)) { (visible(&name)) } }
@@ -86,7 +85,9 @@ pub(super) async fn page(
         }
         details.card { summary { "The agent's own file" } pre tabindex="0" { (visible(&kept.record.base)) } }
     };
-    Ok(Page { title: "Tools of the document", tab: Tab::Conversations, live: None, body }.answer(&console).await?)
+    Ok(Page { title: "Tools of the document", tab: Tab::Conversations, live: None, body }
+        .answer(&console, &visitor)
+        .await?)
 }
 
 fn one(tool: &AddedTool, name: &str, version: u64, visitor: &Visitor) -> Markup {
@@ -131,10 +132,13 @@ fn one(tool: &AddedTool, name: &str, version: u64, visitor: &Visitor) -> Markup 
 /// Changes one tool.
 pub(super) async fn change(
     State(console): State<Arc<Console>>,
+    visitor: Visitor,
     Named(name): Named<String>,
     posted: Posted,
 ) -> Result<Response, Failed> {
+    visitor.asker()?.may(&[Scope::Admin])?;
     let mut kept = Kept::read(&console.app, &name).await?;
+    visitor.may(&[Scope::Admin], &kept.agent)?;
     let again = || Problem::conflict("document_conflict", "the document has changed meanwhile", "load the page again");
     if posted.need("version")? != kept.version.to_string() {
         return Err(Failed(again()));
@@ -153,6 +157,8 @@ pub(super) async fn change(
             )));
         }
     }
+    let what = format!("document_tool_{}", posted.need("do")?);
+    console.app.note(visitor.asker()?, &what, &format!("{name} {tool}")).await?;
     kept.keep(&console.app).await?;
     Ok(Redirect::to(&format!("{}/tools", conversation_address(&name))).into_response())
 }

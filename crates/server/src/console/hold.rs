@@ -23,6 +23,7 @@ use super::who::Visitor;
 use super::{Console, fields, now, rules};
 use crate::app::App;
 use crate::extract::Named;
+use crate::keys::Scope;
 use crate::problem::Problem;
 
 /// A hold, and what led to it.
@@ -194,6 +195,7 @@ fn acts(it: &Waiting, id: &str, visitor: &Visitor, wrong: Option<&str>) -> Marku
     html! {
         div.acts role="group" aria-label=(format!("Answer {}", it.hold.name)) {
             p.problem role="alert" hidden[wrong.is_none()] data-problem { (wrong.unwrap_or_default()) }
+            @if !visitor.has(Scope::Answer) { p.hint { "Your key may look at this, and not answer it." } } @else {
             div.choices {
                 @if taken.approve {
                     (form(it, visitor, "approve", &html! { button.primary { "Approve" } }))
@@ -205,6 +207,7 @@ fn acts(it: &Waiting, id: &str, visitor: &Visitor, wrong: Option<&str>) -> Marku
                 @if taken.unknown {
                     (form(it, visitor, "unknown", &html! { button { "Nobody knows" } }))
                 }
+            }
             }
         }
     }
@@ -346,6 +349,8 @@ pub(super) async fn page(
     Named((run, call)): Named<(String, String)>,
 ) -> Result<Response, Failed> {
     let (run, call) = (RunId::new(run), CallId::new(call));
+    visitor.may_look()?;
+    visitor.may_see(&console.app.store.head(&run).await?.agent)?;
     let stands = look(&console.app, &run, &call).await?;
     Ok(whole_page(&console, &visitor, &run, &call, &stands, None).await?)
 }
@@ -367,5 +372,7 @@ pub(super) async fn whole_page(
         header.top { p.crumb { a href="/console" { "Inbox" } } h1 { "One decision" } }
         section.holds data-region="holds" id="holds" { (card) }
     };
-    Page { title: "One decision", tab: Tab::Inbox, live: Some("of=inbox".to_owned()), body }.answer(console).await
+    Page { title: "One decision", tab: Tab::Inbox, live: Some("of=inbox".to_owned()), body }
+        .answer(console, visitor)
+        .await
 }

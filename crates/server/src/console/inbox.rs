@@ -32,11 +32,13 @@ pub(super) async fn page(
     visitor: Visitor,
     Asked(asked): Asked<InboxAsked>,
 ) -> Result<Response, Failed> {
-    let agent = asked.agent.filter(|it| !it.is_empty());
+    visitor.may_look()?;
+    let agent = asked.agent.filter(|it| !it.is_empty()).or_else(|| visitor.only_agent());
     let filter =
         HoldFilter { agent, limit: LISTED, after: cursor_of(asked.after.as_deref())?, ..HoldFilter::default() };
-    let open = console.app.store.holds(&filter).await?;
+    let mut open = console.app.store.holds(&filter).await?;
     let next = open.last().filter(|_| open.len() == LISTED as usize).map(|last| cursor_text(&last.cursor()));
+    open.retain(|open| visitor.sees(&open.agent));
     let (waiting, unread) = gather(&console, open).await;
     let body = html! {
         header.top {
@@ -62,7 +64,9 @@ pub(super) async fn page(
             nav.pages aria-label="Pages" { a.button href=(format!("/console?after={next}")) { "Younger holds" } }
         }
     };
-    Ok(Page { title: "Inbox", tab: Tab::Inbox, live: Some("of=inbox".to_owned()), body }.answer(&console).await?)
+    Ok(Page { title: "Inbox", tab: Tab::Inbox, live: Some("of=inbox".to_owned()), body }
+        .answer(&console, &visitor)
+        .await?)
 }
 
 /// The listed holds with what led to each, and the runs that cannot be read.

@@ -2,6 +2,7 @@
 //! fresh. Everything that an agent, a model or a contact wrote is escaped by the templates.
 
 mod assets;
+mod door;
 mod failed;
 mod page;
 mod parts;
@@ -40,6 +41,8 @@ use gesta_run::Timestamp;
 
 use crate::app::App;
 
+pub(crate) use who::{is_path, session};
+
 /// What every page works with.
 struct Console {
     app: Arc<App>,
@@ -52,6 +55,8 @@ pub(crate) fn routes(app: &Arc<App>) -> Router<Arc<App>> {
     Router::new()
         .route("/", get(|| async { Redirect::to("/console") }))
         .route("/console", get(inbox::page))
+        .route("/console/sign-in", get(door::page).post(door::enter))
+        .route("/console/sign-out", post(door::leave))
         .route("/console/news", get(news::listen))
         .route("/console/holds/{run}/{call}", get(hold::page).post(answer::give))
         .route("/console/holds/{run}/{call}/check", post(answer::check))

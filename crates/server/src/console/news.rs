@@ -15,7 +15,9 @@ use serde_json::json;
 use tokio::sync::mpsc;
 
 use super::Console;
+use super::failed::Failed;
 use super::page::{COUNTED_MAX, count_text};
+use super::who::Visitor;
 use crate::extract::Asked;
 use crate::problem::Problem;
 
@@ -45,23 +47,28 @@ pub(super) struct NewsAsked {
 }
 
 /// Tells whenever what a page shows has changed.
-pub(super) async fn listen(State(console): State<Arc<Console>>, Asked(asked): Asked<NewsAsked>) -> Response {
+pub(super) async fn listen(
+    State(console): State<Arc<Console>>,
+    visitor: Visitor,
+    Asked(asked): Asked<NewsAsked>,
+) -> Result<Response, Failed> {
+    visitor.may_look()?;
     let (tell, told) = mpsc::channel(4);
-    tokio::spawn(watch(console, asked, tell));
+    tokio::spawn(watch(console, visitor, asked, tell));
     let events = futures_util::stream::unfold(told, |mut told| async { Some((told.recv().await?, told)) });
     let mut response = Sse::new(events).keep_alive(KeepAlive::new()).into_response();
     response.headers_mut().insert("x-accel-buffering", http::HeaderValue::from_static("no"));
-    response
+    Ok(response)
 }
 
 type Told = Result<Event, std::convert::Infallible>;
 
-async fn watch(console: Arc<Console>, asked: NewsAsked, tell: mpsc::Sender<Told>) {
+async fn watch(console: Arc<Console>, visitor: Visitor, asked: NewsAsked, tell: mpsc::Sender<Told>) {
     let mut any = console.app.hub.any();
     let mut last = None;
     loop {
         any.mark_unchanged();
-        match look(&console, &asked).await {
+        match look(&console, &visitor, &asked).await {
             Ok(now) if last.as_ref() != Some(&now) => {
                 let data = json!({ "version": format!("{:x}", now.0), "waiting": now.1, "count": count_text(now.1) });
                 if tell.send(Ok(Event::default().event("changed").data(data.to_string()))).await.is_err() {
@@ -85,10 +92,12 @@ async fn watch(console: Arc<Console>, asked: NewsAsked, tell: mpsc::Sender<Told>
 }
 
 /// What stands for what the page shows, and how many holds wait.
-async fn look(console: &Console, asked: &NewsAsked) -> Result<(u64, usize), Problem> {
+async fn look(console: &Console, visitor: &Visitor, asked: &NewsAsked) -> Result<(u64, usize), Problem> {
     let store = &console.app.store;
     let mut hasher = DefaultHasher::new();
-    let holds = store.holds(&HoldFilter { limit: COUNTED_MAX, ..HoldFilter::default() }).await?;
+    let filter = HoldFilter { agent: visitor.only_agent(), limit: COUNTED_MAX, ..HoldFilter::default() };
+    let mut holds = store.holds(&filter).await?;
+    holds.retain(|open| visitor.sees(&open.agent));
     match asked.of {
         Of::Inbox => {
             for open in &holds {

@@ -4,6 +4,8 @@ use axum::response::{Html, IntoResponse, Response};
 use gesta_store::HoldFilter;
 use maud::{DOCTYPE, Markup, html};
 
+use super::parts::token;
+use super::who::Visitor;
 use super::{Console, assets};
 use crate::problem::Problem;
 
@@ -38,16 +40,16 @@ pub(super) struct Page<'a> {
 
 impl Page<'_> {
     /// The page with its frame.
-    pub(super) async fn answer(self, console: &Console) -> Result<Response, Problem> {
-        let waiting = waiting(console).await?;
-        Ok(shell(self.title, self.tab, self.live.as_deref(), Some(waiting), &self.body))
+    pub(super) async fn answer(self, console: &Console, visitor: &Visitor) -> Result<Response, Problem> {
+        let waiting = waiting(console, visitor).await?;
+        Ok(shell(self.title, self.tab, self.live.as_deref(), Some((waiting, visitor)), &self.body))
     }
 }
 
 /// How many holds wait, at most [`COUNTED_MAX`].
-pub(super) async fn waiting(console: &Console) -> Result<usize, Problem> {
-    let filter = HoldFilter { limit: COUNTED_MAX, ..HoldFilter::default() };
-    Ok(console.app.store.holds(&filter).await?.len())
+async fn waiting(console: &Console, visitor: &Visitor) -> Result<usize, Problem> {
+    let filter = HoldFilter { agent: visitor.only_agent(), limit: COUNTED_MAX, ..HoldFilter::default() };
+    Ok(console.app.store.holds(&filter).await?.iter().filter(|open| visitor.sees(&open.agent)).count())
 }
 
 /// The number beside the inbox.
@@ -55,7 +57,14 @@ pub(super) fn count_text(waiting: usize) -> String {
     if waiting >= COUNTED_MAX as usize { format!("{}+", COUNTED_MAX - 1) } else { waiting.to_string() }
 }
 
-pub(super) fn shell(title: &str, tab: Tab, live: Option<&str>, waiting: Option<usize>, body: &Markup) -> Response {
+/// A page's frame. Whoever is not known sees no more than the page.
+pub(super) fn shell(
+    title: &str,
+    tab: Tab,
+    live: Option<&str>,
+    seen_by: Option<(usize, &Visitor)>,
+    body: &Markup,
+) -> Response {
     let page = html! {
         (DOCTYPE)
         html lang="en" {
@@ -70,7 +79,7 @@ pub(super) fn shell(title: &str, tab: Tab, live: Option<&str>, waiting: Option<u
             }
             body data-live=[live] {
                 a.skip href="#main" { "Skip to the content" }
-                (navigation(tab, waiting))
+                (navigation(tab, seen_by))
                 main #main tabindex="-1" { (body) }
                 div #said .hidden role="status" aria-live="polite" {}
             }
@@ -79,7 +88,8 @@ pub(super) fn shell(title: &str, tab: Tab, live: Option<&str>, waiting: Option<u
     Html(page.into_string()).into_response()
 }
 
-fn navigation(here: Tab, waiting: Option<usize>) -> Markup {
+fn navigation(here: Tab, seen_by: Option<(usize, &Visitor)>) -> Markup {
+    let count = seen_by.map_or(0, |(waiting, _)| waiting);
     html! {
         header.bar {
             a.brand href="/console" aria-label="Gesta, to the inbox" {
@@ -96,7 +106,6 @@ fn navigation(here: Tab, waiting: Option<usize>) -> Markup {
                             a href=(address) aria-current=[(tab == here).then_some("page")] {
                                 (name)
                                 @if tab == Tab::Inbox {
-                                    @let count = waiting.unwrap_or_default();
                                     span.count #waiting hidden[count == 0] {
                                         span { (count_text(count)) }
                                         span.hidden { " waiting" }
@@ -106,6 +115,9 @@ fn navigation(here: Tab, waiting: Option<usize>) -> Markup {
                         }
                     }
                 }
+            }
+            @if let Some((_, visitor)) = seen_by.filter(|(_, visitor)| visitor.has_key()) {
+                form.leave method="post" action="/console/sign-out" { (token(&visitor.token)) button.plain { "Sign out" } }
             }
             p.live #live hidden { span.dot aria-hidden="true" {} span #live-word { "Live" } }
         }

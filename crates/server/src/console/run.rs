@@ -17,6 +17,7 @@ use super::parts::{
 use super::who::{Posted, Visitor};
 use super::{Console, hold, now, turn};
 use crate::extract::Named;
+use crate::keys::Scope;
 use crate::problem::Problem;
 use crate::work;
 
@@ -27,7 +28,9 @@ pub(super) async fn page(
     Named(id): Named<String>,
 ) -> Result<Response, Failed> {
     let id = RunId::new(id);
+    visitor.may_look()?;
     let (stored, run) = console.app.read(&id).await?;
+    visitor.may_see(&stored.head.agent)?;
     let holds = hold::Waiting::of_run(&console.app, &stored, &run);
     let body = html! {
         header.top {
@@ -41,7 +44,7 @@ pub(super) async fn page(
         section #turns data-region="turns" { (turn::article(&stored, &run, true)) }
     };
     let live = (stored.head.status != Status::Ended).then(|| format!("of=run&name={}", step(id.as_str())));
-    Ok(Page { title: &format!("Run {}", short(&id)), tab: Tab::Runs, live, body }.answer(&console).await?)
+    Ok(Page { title: &format!("Run {}", short(&id)), tab: Tab::Runs, live, body }.answer(&console, &visitor).await?)
 }
 
 fn state(stored: &StoredRun, run: &Run, visitor: &Visitor) -> Markup {
@@ -76,8 +79,14 @@ fn state(stored: &StoredRun, run: &Run, visitor: &Visitor) -> Markup {
 }
 
 /// A run as a scene.
-pub(super) async fn scene(State(console): State<Arc<Console>>, Named(id): Named<String>) -> Result<Response, Failed> {
+pub(super) async fn scene(
+    State(console): State<Arc<Console>>,
+    visitor: Visitor,
+    Named(id): Named<String>,
+) -> Result<Response, Failed> {
+    visitor.may_look()?;
     let (stored, run) = console.app.read(&RunId::new(id)).await?;
+    visitor.may_see(&stored.head.agent)?;
     // It is played line by line: too long for a thread that answers requests.
     let told = tokio::task::spawn_blocking(move || gesta_scene::from_log(&run.plan().spec, &stored.events));
     let text = told.await.map_err(|_| Problem::internal("the run cannot be told as a scene"))?;
@@ -87,10 +96,14 @@ pub(super) async fn scene(State(console): State<Arc<Console>>, Named(id): Named<
 /// Cancels a run.
 pub(super) async fn cancel(
     State(console): State<Arc<Console>>,
+    visitor: Visitor,
     Named(id): Named<String>,
     _posted: Posted,
 ) -> Result<Response, Failed> {
+    visitor.asker()?.may(&[Scope::Run])?;
     let head = console.app.store.head(&RunId::new(id)).await?;
+    visitor.may(&[Scope::Run], &head.agent)?;
+    console.app.note(visitor.asker()?, "cancel", head.run.as_str()).await?;
     work::cancel(&console.app, &head).await?;
     Ok(Redirect::to(&run_address(&head.run)).into_response())
 }

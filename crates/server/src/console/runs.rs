@@ -93,13 +93,16 @@ impl RunsAsked {
 /// The page.
 pub(super) async fn page(
     State(console): State<Arc<Console>>,
-    _: Visitor,
+    visitor: Visitor,
     Asked(asked): Asked<RunsAsked>,
 ) -> Result<Response, Failed> {
-    let (listed, next) = find(&console, &asked).await?;
+    visitor.may_look()?;
+    let (mut listed, next) = find(&console, &visitor, &asked).await?;
+    listed.retain(|head| visitor.sees(&head.agent));
     let facts = console.facts.of(&console.app, &listed).await;
     let recent = RunFilter { since: Some(chart::since(now())), limit: PAGE_MAX, ..RunFilter::default() };
-    let recent = console.app.store.runs(&recent).await?;
+    let mut recent = console.app.store.runs(&recent).await?;
+    recent.retain(|head| visitor.sees(&head.agent));
     let of_recent = console.facts.of(&console.app, &recent).await;
     let whole = recent.len() < PAGE_MAX as usize && of_recent.iter().all(Option::is_some);
     let version: u64 = recent.iter().map(|head| head.events).sum();
@@ -110,7 +113,7 @@ pub(super) async fn page(
                 div #charts-now data-version=(version) { (chart::charts(&recent, &of_recent, now(), whole)) }
             }
         }
-        (filters(&console, &asked))
+        (filters(&console, &visitor, &asked))
         section #list data-region="list" aria-label="Runs" {
             div #list-now data-version=(format!("{}-{}", listed.len(), listed.iter().map(|it| it.events).sum::<u64>())) {
                 (table(&listed, &facts, &asked))
@@ -118,12 +121,19 @@ pub(super) async fn page(
         }
         @if let Some(next) = next { nav.pages aria-label="Pages" { a.button href=(next) { "Older runs" } } }
     };
-    Ok(Page { title: "Runs", tab: Tab::Runs, live: Some("of=runs".to_owned()), body }.answer(&console).await?)
+    Ok(Page { title: "Runs", tab: Tab::Runs, live: Some("of=runs".to_owned()), body }
+        .answer(&console, &visitor)
+        .await?)
 }
 
 /// A page of runs, and where it goes on. An outcome is looked for here: the store's filter does not know it.
-async fn find(console: &Console, asked: &RunsAsked) -> Result<(Vec<RunHead>, Option<String>), Problem> {
+async fn find(
+    console: &Console,
+    visitor: &Visitor,
+    asked: &RunsAsked,
+) -> Result<(Vec<RunHead>, Option<String>), Problem> {
     let (mut filter, outcome) = asked.filter()?;
+    filter.agent = filter.agent.or_else(|| visitor.only_agent());
     filter.limit = u32::try_from(LISTED).unwrap_or(PAGE_MAX) + 1;
     if outcome.is_some() {
         filter.limit = PAGE_MAX;
@@ -146,7 +156,7 @@ async fn find(console: &Console, asked: &RunsAsked) -> Result<(Vec<RunHead>, Opt
     Ok((found, next))
 }
 
-fn filters(console: &Console, asked: &RunsAsked) -> Markup {
+fn filters(console: &Console, visitor: &Visitor, asked: &RunsAsked) -> Markup {
     let states = [("open", "running"), ("parked", "waiting")].into_iter();
     let states: Vec<(&str, &str)> = states.chain(OUTCOMES.into_iter().map(|it| (it.as_str(), word(it)))).collect();
     html! {
@@ -155,7 +165,7 @@ fn filters(console: &Console, asked: &RunsAsked) -> Markup {
                 label for="f-agent" { "Agent" }
                 select id="f-agent" name="agent" {
                     option value="" { "All" }
-                    @for name in console.app.agents.keys() { option value=(name) selected[*name == asked.agent] { (name) } }
+                    @for name in console.app.agents.keys().filter(|name| visitor.sees(name)) { option value=(name) selected[*name == asked.agent] { (name) } }
                 }
             }
             div.field {

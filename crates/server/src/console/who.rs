@@ -8,8 +8,11 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use url::form_urlencoded;
 
+use super::door;
 use super::failed::Failed;
+use crate::app::App;
 use crate::extract::body_of;
+use crate::keys::{self, Asker, Scope};
 use crate::problem::Problem;
 
 /// The cookie that a page's forms are bound to.
@@ -20,15 +23,104 @@ const FORM_BYTES_MAX: usize = 4 << 20;
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
                       form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
+/// The cookie of somebody who has shown a key.
+const SESSION: &str = "gesta_session";
+/// What sessions are signed for.
+const PURPOSE: &str = "console session";
+/// How long a session lasts.
+const SESSION_MS: i64 = 12 * 3_600_000;
+/// What a key must be good for to see runs and holds.
+const SEES: [Scope; 3] = [Scope::Read, Scope::Answer, Scope::Run];
+
 /// Somebody who may use the console.
 #[derive(Debug, Clone)]
 pub(super) struct Visitor {
+    /// Who; nobody yet at the door.
+    asker: Option<Asker>,
     /// What forms carry, so that no other site can send one.
     pub(super) token: String,
 }
 
-/// Says who asks, or refuses. Without keys the server is reached from its own machine alone, and whoever does is let in.
-fn who(headers: &HeaderMap) -> Result<(Visitor, Option<String>), Problem> {
+impl Visitor {
+    /// Whoever it is must be known.
+    pub(super) fn asker(&self) -> Result<&Asker, Problem> {
+        self.asker.as_ref().ok_or_else(stranger)
+    }
+
+    /// Their key must be good for one of these, and for this agent.
+    pub(super) fn may(&self, scopes: &[Scope], agent: &str) -> Result<(), Problem> {
+        self.asker()?.may_with(scopes, agent)
+    }
+
+    /// Whether their key is good for this scope.
+    pub(super) fn has(&self, scope: Scope) -> bool {
+        self.asker.as_ref().is_some_and(|it| it.has(&[scope]))
+    }
+
+    /// They must be allowed to look at runs and holds at all.
+    pub(super) fn may_look(&self) -> Result<(), Problem> {
+        self.asker()?.may(&SEES)
+    }
+
+    /// They must be allowed to look at those of this agent.
+    pub(super) fn may_see(&self, agent: &str) -> Result<(), Problem> {
+        self.may(&SEES, agent)
+    }
+
+    /// Whether they may.
+    pub(super) fn sees(&self, agent: &str) -> bool {
+        self.may_see(agent).is_ok()
+    }
+
+    /// The one agent that their key is for, where there is only one.
+    pub(super) fn only_agent(&self) -> Option<String> {
+        self.asker.as_ref().and_then(Asker::only_agent)
+    }
+
+    /// Whether they came in with a key.
+    pub(super) fn has_key(&self) -> bool {
+        self.asker.as_ref().is_some_and(Asker::has_key)
+    }
+}
+
+fn stranger() -> Problem {
+    Problem::new(StatusCode::UNAUTHORIZED, "unauthorized", "this console needs a key", "sign in with one")
+}
+
+/// Whether a path is the console's.
+pub(crate) fn is_path(path: &str) -> bool {
+    path == "/" || path == "/console" || path.starts_with("/console/")
+}
+
+/// Whoever has a session. The console's pages are shown to them as to somebody with their key.
+pub(crate) async fn session(app: &App, headers: &HeaderMap, from: &str) -> Result<Option<Asker>, Problem> {
+    let Some(sealed) = cookie_of(headers, SESSION) else { return Ok(None) };
+    let secrets = app.sealing().await?;
+    let content = secrets.unseal(PURPOSE, sealed).ok().and_then(|it| it.split_once('.'));
+    match content {
+        Some((id, until)) if until.parse().is_ok_and(|until: i64| until > app.now().0) => {
+            keys::of_id(app, id, from).await
+        }
+        _ => Ok(None),
+    }
+}
+
+/// The header that begins a session, or, without anybody, ends it.
+pub(super) async fn session_header(app: &App, asker: Option<&Asker>, safe: bool) -> Result<HeaderValue, Problem> {
+    let (value, age) = match asker {
+        Some(asker) => {
+            let content = format!("{}.{}", asker.id, app.now().0 + SESSION_MS);
+            (app.sealing().await?.seal(PURPOSE, &content), SESSION_MS / 1000)
+        }
+        None => (String::new(), 0),
+    };
+    let safe = if safe { "; Secure" } else { "" };
+    let text = format!("{SESSION}={value}; Path=/console; Max-Age={age}; HttpOnly; SameSite=Lax{safe}");
+    text.parse().map_err(|_| Problem::internal("a session cannot be written"))
+}
+
+/// Says who asks: whoever the server's keys know, and what their forms carry.
+fn who(asker: Option<Asker>, headers: &HeaderMap) -> Result<(Visitor, Option<String>), Problem> {
     let (cookie, new) = match cookie(headers) {
         Some(cookie) => (cookie, None),
         None => {
@@ -36,13 +128,17 @@ fn who(headers: &HeaderMap) -> Result<(Visitor, Option<String>), Problem> {
             (cookie.clone(), Some(cookie))
         }
     };
-    Ok((Visitor { token: sha256_hex(format!("form of {cookie}").as_bytes()) }, new))
+    Ok((Visitor { asker, token: sha256_hex(format!("form of {cookie}").as_bytes()) }, new))
+}
+
+fn cookie_of<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    let all = headers.get_all(header::COOKIE).iter().filter_map(|it| it.to_str().ok()).flat_map(|it| it.split(';'));
+    all.filter_map(|it| it.trim().strip_prefix(name)?.strip_prefix('=')).next()
 }
 
 fn cookie(headers: &HeaderMap) -> Option<String> {
-    let all = headers.get_all(header::COOKIE).iter().filter_map(|it| it.to_str().ok()).flat_map(|it| it.split(';'));
-    let mut ours = all.filter_map(|it| it.trim().strip_prefix(COOKIE)?.strip_prefix('='));
-    ours.find(|value| value.len() == 64 && value.bytes().all(|it| it.is_ascii_hexdigit())).map(str::to_owned)
+    let usable = |value: &&str| value.len() == 64 && value.bytes().all(|it| it.is_ascii_hexdigit());
+    cookie_of(headers, COOKIE).filter(usable).map(str::to_owned)
 }
 
 fn random() -> Result<String, Problem> {
@@ -53,7 +149,11 @@ fn random() -> Result<String, Problem> {
 
 /// Stands before all pages.
 pub(super) async fn guard(mut request: Request, next: Next) -> Response {
-    let (mut response, new) = match who(request.headers()) {
+    let asker = request.extensions().get::<Asker>().cloned();
+    let (mut response, new) = match who(asker, request.headers()) {
+        Ok((visitor, new)) if visitor.asker.is_none() && !door::is_open(request.uri().path()) => {
+            (door::closed(&request), new)
+        }
         Ok((visitor, new)) => {
             request.extensions_mut().insert(visitor);
             (next.run(request).await, new)
@@ -93,12 +193,14 @@ pub(super) struct Posted {
     fields: Vec<(String, String)>,
     /// The page's script sent it, and puts what is answered into the page.
     pub(super) by_script: bool,
+    /// It came over TLS, as far as the browser knows.
+    pub(super) is_safe: bool,
 }
 
 impl Posted {
     #[cfg(test)]
     pub(super) fn of(fields: Vec<(String, String)>) -> Self {
-        Self { fields, by_script: false }
+        Self { fields, by_script: false, is_safe: false }
     }
 
     /// A field.
@@ -120,12 +222,10 @@ impl<S: Send + Sync> FromRequest<S> for Posted {
         let (mut parts, body) = request.into_parts();
         let visitor = Visitor::from_request_parts(&mut parts, state).await?;
         let by_script = is_by_script(&parts.headers);
-        if !is_same_origin(&parts.headers) {
-            return Err(Failed(foreign()));
-        }
-        let body = body_of(Request::from_parts(parts, body), FORM_BYTES_MAX).await.map_err(Failed)?;
+        let is_safe = parts.headers.get(header::ORIGIN).is_some_and(|it| it.as_bytes().starts_with(b"https://"));
+        let body = body_of(body, FORM_BYTES_MAX).await.map_err(Failed)?;
         let fields: Vec<(String, String)> = form_urlencoded::parse(&body).into_owned().collect();
-        let posted = Self { fields, by_script };
+        let posted = Self { fields, by_script, is_safe };
         if posted.get("token") == Some(visitor.token.as_str()) { Ok(posted) } else { Err(Failed(foreign())) }
     }
 }
@@ -133,13 +233,6 @@ impl<S: Send + Sync> FromRequest<S> for Posted {
 /// Whether the page's script asks, which wants a piece of a page and no whole one.
 pub(super) fn is_by_script(headers: &HeaderMap) -> bool {
     headers.contains_key("x-gesta-part")
-}
-
-/// A browser says where a form comes from; one that does not is left to the token.
-fn is_same_origin(headers: &HeaderMap) -> bool {
-    let Some(origin) = headers.get(header::ORIGIN).and_then(|it| it.to_str().ok()) else { return true };
-    let host = headers.get(header::HOST).and_then(|it| it.to_str().ok());
-    origin.split_once("://").map(|(_, rest)| rest) == host
 }
 
 fn foreign() -> Problem {
@@ -157,27 +250,13 @@ mod tests {
 
     #[test]
     fn a_visitor_is_known_again_by_a_cookie_of_ours_alone() {
-        let (first, new) = who(&headers(&[])).unwrap();
+        let (first, new) = who(None, &headers(&[])).unwrap();
         let cookie = format!("a=b; {COOKIE}={}; c=d", new.unwrap());
-        let (again, new) = who(&headers(&[("cookie", &cookie)])).unwrap();
+        let (again, new) = who(None, &headers(&[("cookie", &cookie)])).unwrap();
         assert_eq!((again.token, new), (first.token.clone(), None));
         for other in ["gesta_console=", "gesta_console=abc", "xgesta_console=1", "gesta_console", ""] {
-            let (it, new) = who(&headers(&[("cookie", other)])).unwrap();
+            let (it, new) = who(None, &headers(&[("cookie", other)])).unwrap();
             assert!(new.is_some() && it.token != first.token, "{other}");
         }
-    }
-
-    #[test]
-    fn a_form_comes_from_where_it_goes() {
-        for (origin, host, fine) in [
-            ("http://127.0.0.1:7450", "127.0.0.1:7450", true),
-            ("https://desk.example", "desk.example", true),
-            ("http://evil.example", "127.0.0.1:7450", false),
-            ("http://127.0.0.1:7451", "127.0.0.1:7450", false),
-            ("null", "127.0.0.1:7450", false),
-        ] {
-            assert_eq!(is_same_origin(&headers(&[("origin", origin), ("host", host)])), fine, "{origin}");
-        }
-        assert!(is_same_origin(&headers(&[("host", "127.0.0.1:7450")])), "no browser, or an old one");
     }
 }

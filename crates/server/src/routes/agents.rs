@@ -14,6 +14,7 @@ use super::json;
 use crate::app::{App, Live};
 use crate::described::Accepts;
 use crate::extract::Named;
+use crate::keys::{Asker, Scope};
 use crate::problem::{Problem, ProblemBody};
 use crate::wire::Page;
 
@@ -51,10 +52,14 @@ impl AgentBody {
 /// List the agents.
 #[utoipa::path(
     get, path = "/v1/agents", operation_id = "list_agents", tag = "agents",
-    responses((status = 200, description = "All of them, by name", body = Page<AgentBody>))
+    responses(
+        (status = 200, description = "All of them, by name", body = Page<AgentBody>),
+        (status = "default", description = "Not listed", body = ProblemBody, content_type = "application/problem+json"),
+    )
 )]
-pub(crate) async fn list(State(app): State<Arc<App>>) -> Response {
-    let items: Vec<AgentBody> = app.agents.values().map(AgentBody::of).collect();
+pub(crate) async fn list(State(app): State<Arc<App>>, asker: Asker) -> Response {
+    let known = app.agents.iter().filter(|(name, _)| asker.knows(name));
+    let items: Vec<AgentBody> = known.map(|(_, live)| AgentBody::of(live)).collect();
     json(&Page { items, next: None })
 }
 
@@ -143,7 +148,12 @@ impl ToolBody {
         (status = "default", description = "Not listed", body = ProblemBody, content_type = "application/problem+json"),
     )
 )]
-pub(crate) async fn tools(State(app): State<Arc<App>>, Named(agent): Named<String>) -> Result<Response, Problem> {
+pub(crate) async fn tools(
+    State(app): State<Arc<App>>,
+    asker: Asker,
+    Named(agent): Named<String>,
+) -> Result<Response, Problem> {
+    asker.may_with(&Scope::ALL, &agent)?;
     let live = app.agent(&agent)?;
     let specs = &live.agent.agent().plan().spec.tools;
     let items: Vec<ToolBody> = specs.iter().map(|spec| ToolBody::of(spec, &live.served.folder)).collect();

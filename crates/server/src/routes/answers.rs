@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::Response;
-use gesta_run::{CallId, RunId};
+use gesta_run::{Accepts, CallId, HoldAnswer, HoldReply, RunId};
 use gesta_runtime::Resume;
-use gesta_store::HoldFilter;
+use gesta_store::{Deed, HoldFilter, OpenHold};
 use http::HeaderMap;
 
 use super::{head_of, json, wants_events};
@@ -14,6 +14,7 @@ use crate::app::App;
 use crate::described::ResumedBody;
 use crate::extract::{Json, Named};
 use crate::follow::{self, Until};
+use crate::keys::{Asker, Scope};
 use crate::problem::{Problem, ProblemBody};
 use crate::told::Mark;
 use crate::wire::AnswersBody;
@@ -38,17 +39,30 @@ use crate::work;
 )]
 pub(crate) async fn answer(
     State(app): State<Arc<App>>,
+    asker: Asker,
     Named(run): Named<String>,
     headers: HeaderMap,
     Json(body): Json<AnswersBody>,
 ) -> Result<Response, Problem> {
     let run = RunId::new(run);
-    let head = head_of(&app, &run).await?;
+    let head = head_of(&app, &asker, &[Scope::Answer, Scope::Run], &run).await?;
     let open = open_holds(&app, &run).await?;
-    let answers = body.answers.into_iter().enumerate().map(|(at, answer)| answer.answer(at, &run, &open));
+    let ids: Vec<CallId> = open.iter().map(|open| open.hold.id.clone()).collect();
+    let answers = body.answers.into_iter().enumerate().map(|(at, answer)| answer.answer(at, &run, &ids));
     let answers = answers.collect::<Result<Vec<_>, Problem>>()?;
+    if !asker.has(&[Scope::Answer]) {
+        only_own_tools(&asker, &answers, &open)?;
+    }
+    let deeds = answers.iter().map(|answer| deed(&app, &asker, answer)).collect::<Vec<_>>();
+    app.front.note(deeds).await?;
     let resume = Resume { answers, trips_max: body.trips_max, force: body.force, ..Resume::default() };
-    let begun = work::resume(&app, &head, resume).await?;
+    let begun = match work::resume(&app, &head, resume).await {
+        Ok(begun) => begun,
+        Err(why) => {
+            app.note(&asker, &format!("refused: {}", why.code()), run.as_str()).await?;
+            return Err(why);
+        }
+    };
     if body.stream || wants_events(&headers) {
         let seen = Mark { event: head.events.saturating_sub(1), part: Mark::LAST };
         return Ok(follow::stream(&app, begun.run, Some(seen), Until::Quiet));
@@ -56,7 +70,41 @@ pub(crate) async fn answer(
     Ok(json(&begun.end().await?))
 }
 
-async fn open_holds(app: &App, run: &RunId) -> Result<Vec<CallId>, Problem> {
+async fn open_holds(app: &App, run: &RunId) -> Result<Vec<OpenHold>, Problem> {
     let filter = HoldFilter { run: Some(run.clone()), ..HoldFilter::default() };
-    Ok(app.store.holds(&filter).await?.into_iter().map(|open| open.hold.id).collect())
+    Ok(app.store.holds(&filter).await?)
+}
+
+/// Who may only run agents hands in results of its own tools, and decides on nothing else.
+fn only_own_tools(asker: &Asker, answers: &[HoldAnswer], open: &[OpenHold]) -> Result<(), Problem> {
+    let own = |answer: &HoldAnswer| {
+        let hold = open.iter().find(|open| open.hold.id == answer.binding.call_id);
+        let decides = matches!(answer.answer, HoldReply::Approve { .. } | HoldReply::Deny { .. });
+        !decides && hold.is_none_or(|open| open.hold.accepts == Accepts::External)
+    };
+    if answers.iter().all(own) { Ok(()) } else { asker.may(&[Scope::Answer]) }
+}
+
+/// What the audit keeps of an answer: everything but what it says.
+pub(crate) fn deed(app: &App, asker: &Asker, answer: &HoldAnswer) -> Deed {
+    let binding = &answer.binding;
+    let (what, edited) = match &answer.answer {
+        HoldReply::Approve { arguments: Some(arguments) } => ("approve_edited", Some(arguments)),
+        HoldReply::Approve { arguments: None } => ("approve", None),
+        HoldReply::Deny { .. } => ("deny", None),
+        HoldReply::Result { .. } => ("result", None),
+        HoldReply::Error { .. } => ("error", None),
+        HoldReply::OutcomeUnknown => ("outcome_unknown", None),
+    };
+    let fingerprint = edited.map_or_else(
+        || binding.fingerprint.clone(),
+        |arguments| gesta_run::json::fingerprint(&binding.tool, arguments),
+    );
+    Deed {
+        call: Some(binding.call_id.to_string()),
+        tool: Some(binding.tool.clone()),
+        fingerprint: Some(fingerprint),
+        config: Some(binding.config_version.clone()),
+        ..app.deed(asker, what, binding.run_id.as_str())
+    }
 }

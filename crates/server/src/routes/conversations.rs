@@ -14,6 +14,7 @@ use super::{json, runs::page_of};
 use crate::app::App;
 use crate::described::ConversationHeadBody;
 use crate::extract::{Asked, Named};
+use crate::keys::{Asker, Scope};
 use crate::problem::{Problem, ProblemBody};
 use crate::wire::Page;
 
@@ -36,9 +37,12 @@ pub(crate) struct ConversationsAsked {
 )]
 pub(crate) async fn list(
     State(app): State<Arc<App>>,
+    asker: Asker,
     Asked(asked): Asked<ConversationsAsked>,
 ) -> Result<Response, Problem> {
-    let items = app.store.conversations(page_of(asked.limit)?).await?;
+    asker.may(&[Scope::Read])?;
+    let mut items = app.store.conversations(page_of(asked.limit)?).await?;
+    items.retain(|head| asker.knows(&head.agent));
     Ok(json(&Page { items, next: None }))
 }
 
@@ -73,12 +77,15 @@ pub(crate) struct ConversationPage {
 )]
 pub(crate) async fn read(
     State(app): State<Arc<App>>,
+    asker: Asker,
     Named(name): Named<String>,
     Asked(asked): Asked<HistoryAsked>,
 ) -> Result<Response, Problem> {
+    asker.may(&[Scope::Read])?;
     let turns = page_of(asked.turns)?;
     let conversation = ConversationId::new(name);
     let head = app.store.conversation(&conversation).await?.ok_or_else(|| none(&conversation))?;
+    asker.may_with(&[Scope::Read], &head.agent)?;
     let history = app.store.history(&conversation, turns).await?;
     let history = history.into_iter().map(|turn| turn.messages).collect();
     Ok(json(&ConversationPage { head, history }))
@@ -95,8 +102,18 @@ pub(crate) async fn read(
         (status = "default", description = "Not erased", body = ProblemBody, content_type = "application/problem+json"),
     )
 )]
-pub(crate) async fn erase(State(app): State<Arc<App>>, Named(name): Named<String>) -> Result<Response, Problem> {
+pub(crate) async fn erase(
+    State(app): State<Arc<App>>,
+    asker: Asker,
+    Named(name): Named<String>,
+) -> Result<Response, Problem> {
+    asker.may(&[Scope::Admin])?;
     let conversation = ConversationId::new(name);
+    let head = app.store.conversation(&conversation).await?.ok_or_else(|| none(&conversation))?;
+    asker.may_with(&[Scope::Admin], &head.agent)?;
+    // The name may tell who it was: of what is erased only its hash stays.
+    let subject = gesta_run::json::sha256_hex(conversation.as_str().as_bytes());
+    app.note(&asker, "erase", &subject).await?;
     if app.store.erase(&conversation).await? {
         Ok(StatusCode::NO_CONTENT.into_response())
     } else {

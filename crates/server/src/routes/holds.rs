@@ -12,13 +12,17 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
 
-use super::{json, runs::page_of};
+use super::{agent_asked, head_of, json, runs::page_of};
 use crate::app::App;
 use crate::described::{OpenHoldBody, RunHeadBody};
 use crate::extract::{Asked, Named, cursor_of, cursor_text};
+use crate::keys::{Asker, Scope};
 use crate::problem::{Problem, ProblemBody};
 use crate::told::answer_of;
 use crate::wire::Page;
+
+/// Who may look at holds.
+const SEES_HOLDS: [Scope; 2] = [Scope::Read, Scope::Answer];
 
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
@@ -58,10 +62,15 @@ pub(crate) struct HoldsAsked {
         (status = "default", description = "Not listed", body = ProblemBody, content_type = "application/problem+json"),
     )
 )]
-pub(crate) async fn list(State(app): State<Arc<App>>, Asked(asked): Asked<HoldsAsked>) -> Result<Response, Problem> {
+pub(crate) async fn list(
+    State(app): State<Arc<App>>,
+    asker: Asker,
+    Asked(asked): Asked<HoldsAsked>,
+) -> Result<Response, Problem> {
+    asker.may(&SEES_HOLDS)?;
     let limit = page_of(asked.limit)?;
     let filter = HoldFilter {
-        agent: asked.agent,
+        agent: agent_asked(&asker, asked.agent)?,
         run: asked.run.map(RunId::new),
         tool: asked.tool,
         contact: asked.contact.map(ContactId::new),
@@ -73,9 +82,10 @@ pub(crate) async fn list(State(app): State<Arc<App>>, Asked(asked): Asked<HoldsA
         limit,
         after: cursor_of(asked.after.as_deref())?,
     };
-    let items = app.store.holds(&filter).await?;
+    let mut items = app.store.holds(&filter).await?;
     let full = items.len() == limit as usize;
     let next = items.last().filter(|_| full).map(|last| cursor_text(&last.cursor()));
+    items.retain(|open| asker.knows(&open.agent));
     Ok(json(&Page { items, next }))
 }
 
@@ -121,9 +131,11 @@ struct LedToIt {
 )]
 pub(crate) async fn read(
     State(app): State<Arc<App>>,
+    asker: Asker,
     Named((run, call)): Named<(String, String)>,
 ) -> Result<Response, Problem> {
     let (id, call) = (RunId::new(run), CallId::new(call));
+    head_of(&app, &asker, &SEES_HOLDS, &id).await?;
     let (stored, run) = app.read(&id).await?;
     let Some(hold) = run.holds().into_iter().find(|hold| hold.id == call) else {
         return Err(gone(&app, &id, &call).await?);

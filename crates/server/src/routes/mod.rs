@@ -2,13 +2,17 @@
 
 mod agents;
 mod answers;
+mod audit;
 mod conversations;
 mod health;
 mod holds;
+pub(crate) mod metrics;
 mod run_events;
 mod runs;
 
 use std::sync::Arc;
+
+pub(crate) use answers::deed;
 
 use axum::Router;
 use axum::response::{IntoResponse, Response};
@@ -20,6 +24,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::app::App;
+use crate::keys::{Asker, Scope};
 use crate::problem::Problem;
 
 /// What the document says of the server itself.
@@ -54,8 +59,10 @@ pub(crate) fn all() -> (Router<Arc<App>>, utoipa::openapi::OpenApi) {
         .routes(routes!(conversations::read, conversations::erase))
         .routes(routes!(agents::list))
         .routes(routes!(agents::tools))
+        .routes(routes!(audit::read))
         .routes(routes!(health::alive))
         .routes(routes!(health::ready))
+        .routes(routes!(metrics::read))
         .split_for_parts()
 }
 
@@ -79,9 +86,22 @@ fn wants_events(headers: &HeaderMap) -> bool {
         .any(|kind| kind.split(';').next().is_some_and(|it| it.trim() == "text/event-stream"))
 }
 
-/// The head of a run that is named in a path.
-async fn head_of(app: &App, run: &RunId) -> Result<RunHead, Problem> {
-    Ok(app.store.head(run).await?)
+/// The head of a run that is named in a path, for who may use it.
+async fn head_of(app: &App, asker: &Asker, scopes: &[Scope], run: &RunId) -> Result<RunHead, Problem> {
+    asker.may(scopes)?;
+    let head = app.store.head(run).await?;
+    asker.may_with(scopes, &head.agent)?;
+    Ok(head)
+}
+
+/// Which agents a listing is about: the one that was asked for, else the only one that the key is for. The rest of what
+/// is listed has still to be looked at.
+fn agent_asked(asker: &Asker, asked: Option<String>) -> Result<Option<String>, Problem> {
+    match asked {
+        Some(agent) if !asker.knows(&agent) => asker.may_with(&Scope::ALL, &agent).map(|()| None),
+        Some(agent) => Ok(Some(agent)),
+        None => Ok(asker.only_agent()),
+    }
 }
 
 /// An answer of JSON.

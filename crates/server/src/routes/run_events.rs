@@ -9,10 +9,11 @@ use http::{HeaderMap, StatusCode};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use super::head_of;
+use super::{head_of, runs::SEES};
 use crate::app::App;
 use crate::extract::{Asked, Named};
 use crate::follow::{self, Until};
+use crate::keys::Asker;
 use crate::problem::{Problem, ProblemBody};
 use crate::told::Mark;
 
@@ -47,6 +48,7 @@ pub(crate) struct EventsAsked {
 )]
 pub(crate) async fn follow(
     State(app): State<Arc<App>>,
+    asker: Asker,
     Named(run): Named<String>,
     headers: HeaderMap,
     Asked(asked): Asked<EventsAsked>,
@@ -60,7 +62,7 @@ pub(crate) async fn follow(
             Problem::bad("event_id_invalid", detail, "send the `id` of the last event as it came, or none")
         })?),
     };
-    let head = head_of(&app, &run).await?;
+    let head = head_of(&app, &asker, &SEES, &run).await?;
     let is_end = after.is_some_and(|mark| mark.part == Mark::LAST && mark.event + 1 >= head.events);
     if is_end && head.status == Status::Ended {
         return Ok(StatusCode::NO_CONTENT.into_response());

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use axum::Extension;
 use axum::extract::State;
 use axum::response::Response;
 use gesta_run::{ContactId, ConversationId, RunId, Status, Timestamp};
@@ -11,14 +12,19 @@ use http::HeaderMap;
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 
-use super::{head_of, json, wants_events};
+use super::{agent_asked, head_of, json, wants_events};
 use crate::app::App;
 use crate::described::{ResultBody, RunHeadBody};
 use crate::extract::{Asked, Json, Named, cursor_of, cursor_text};
 use crate::follow::{self, Until};
+use crate::keys::{Asker, Scope};
 use crate::problem::{Problem, ProblemBody};
+use crate::repeat::ItsRun;
 use crate::wire::{NewRunBody, Page};
 use crate::work;
+
+/// Who may look at a run: also who began it, or is to answer it.
+pub(super) const SEES: [Scope; 3] = [Scope::Read, Scope::Run, Scope::Answer];
 
 /// How long a name may be that a caller gives a conversation or a contact, in bytes.
 const NAME_BYTES_MAX: usize = 256;
@@ -40,20 +46,35 @@ const NAME_BYTES_MAX: usize = 256;
 )]
 pub(crate) async fn begin(
     State(app): State<Arc<App>>,
+    asker: Asker,
     Named(agent): Named<String>,
+    its: Option<Extension<ItsRun>>,
     headers: HeaderMap,
     Json(body): Json<NewRunBody>,
 ) -> Result<Response, Problem> {
-    let agent = app.agent(&agent)?.agent.agent().clone();
+    asker.may_with(&[Scope::Run], &agent)?;
+    let streams = body.stream || wants_events(&headers);
+    let its = its.map(|Extension(ItsRun(run))| run);
+    if let Some(run) = &its
+        && app.store.head(run).await.is_ok()
+    {
+        // The same request began it before, and its answer was lost.
+        if streams {
+            return Ok(follow::stream(&app, run.clone(), None, Until::Quiet));
+        }
+        return Ok(json(&work::end_of(&app, run).await?));
+    }
+    let agent = app.agent_with(app.agent(&agent)?, &body.tools)?;
     let ask = Ask {
         input: body.input.parts()?,
         conversation: named("conversation", body.conversation)?.map(ConversationId::new),
         contact: named("contact", body.contact)?.map(ContactId::new),
         queue: body.queue,
+        run: its,
         ..Ask::default()
     };
     let begun = work::start(&app, &agent, ask).await?;
-    if body.stream || wants_events(&headers) {
+    if streams {
         return Ok(follow::stream(&app, begun.run, None, Until::Quiet));
     }
     Ok(json(&begun.end().await?))
@@ -110,10 +131,15 @@ pub(crate) struct RunsAsked {
         (status = "default", description = "Not listed", body = ProblemBody, content_type = "application/problem+json"),
     )
 )]
-pub(crate) async fn list(State(app): State<Arc<App>>, Asked(asked): Asked<RunsAsked>) -> Result<Response, Problem> {
+pub(crate) async fn list(
+    State(app): State<Arc<App>>,
+    asker: Asker,
+    Asked(asked): Asked<RunsAsked>,
+) -> Result<Response, Problem> {
+    asker.may(&[Scope::Read])?;
     let limit = page_of(asked.limit)?;
     let filter = RunFilter {
-        agent: asked.agent,
+        agent: agent_asked(&asker, asked.agent)?,
         status: asked.status.map(|it| match it {
             StatusWord::Open => Status::Open,
             StatusWord::Parked => Status::Parked,
@@ -126,9 +152,10 @@ pub(crate) async fn list(State(app): State<Arc<App>>, Asked(asked): Asked<RunsAs
         limit,
         after: cursor_of(asked.after.as_deref())?,
     };
-    let items = app.store.runs(&filter).await?;
+    let mut items = app.store.runs(&filter).await?;
     let full = items.len() == limit as usize;
     let next = items.last().filter(|_| full).map(|last| cursor_text(&last.cursor()));
+    items.retain(|head| asker.knows(&head.agent));
     Ok(json(&Page { items, next }))
 }
 
@@ -156,8 +183,13 @@ pub(super) fn page_of(limit: Option<u32>) -> Result<u32, Problem> {
         (status = "default", description = "Not read", body = ProblemBody, content_type = "application/problem+json"),
     )
 )]
-pub(crate) async fn read(State(app): State<Arc<App>>, Named(run): Named<String>) -> Result<Response, Problem> {
-    let (_, run) = app.read(&RunId::new(run)).await?;
+pub(crate) async fn read(
+    State(app): State<Arc<App>>,
+    asker: Asker,
+    Named(run): Named<String>,
+) -> Result<Response, Problem> {
+    let head = head_of(&app, &asker, &SEES, &RunId::new(run)).await?;
+    let (_, run) = app.read(&head.run).await?;
     Ok(json(&run.result()))
 }
 
@@ -172,7 +204,12 @@ pub(crate) async fn read(State(app): State<Arc<App>>, Named(run): Named<String>)
         (status = "default", description = "Not cancelled", body = ProblemBody, content_type = "application/problem+json"),
     )
 )]
-pub(crate) async fn cancel(State(app): State<Arc<App>>, Named(run): Named<String>) -> Result<Response, Problem> {
-    let head = head_of(&app, &RunId::new(run)).await?;
+pub(crate) async fn cancel(
+    State(app): State<Arc<App>>,
+    asker: Asker,
+    Named(run): Named<String>,
+) -> Result<Response, Problem> {
+    let head = head_of(&app, &asker, &[Scope::Run], &RunId::new(run)).await?;
+    app.note(&asker, "cancel", head.run.as_str()).await?;
     Ok(json(&work::cancel(&app, &head).await?))
 }

@@ -2,8 +2,12 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that can't go on is to stop where it stands")]
 
+mod access;
+mod caller_tools;
 mod events;
 mod holds;
+mod measures;
+mod repeats;
 mod requests;
 mod runs;
 mod stops;

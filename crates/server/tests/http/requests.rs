@@ -79,6 +79,22 @@ async fn more_runs_than_the_server_carries_are_shed() {
     assert_eq!(world.get("/readyz").await.status, 200);
 }
 
+/// A rate of one a second, of which four may come at once: by the fifth at the latest somebody is told to wait, unless
+/// the requests themselves take seconds.
+#[tokio::test]
+async fn a_client_that_asks_too_often_is_told_how_long_to_wait() {
+    let limits = Limits { rate_max: std::num::NonZeroU32::MIN, ..Limits::default() };
+    let world = World::with(&[example("desk")], limits).await;
+    let refused = loop {
+        let answer = world.get("/v1/agents").await;
+        if answer.status != 200 {
+            break answer;
+        }
+    };
+    refused.problem(429, "rate_exceeded");
+    assert!(refused.headers["retry-after"].to_str().unwrap().parse::<u32>().unwrap() >= 1);
+}
+
 /// Tools that read the document find every path of the code in it, and each has an answer of its own name.
 #[tokio::test]
 async fn the_document_describes_all_there_is() {

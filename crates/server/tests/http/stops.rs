@@ -69,6 +69,47 @@ async fn what_waits_for_a_person_is_answered_after_a_restart_under_the_configura
     assert_eq!(fresh["text"], "The second version.");
 }
 
+#[tokio::test]
+async fn an_approved_call_that_was_cut_off_waits_for_somebody_who_knows_what_came_of_it() {
+    for (said, status) in [
+        (json!({ "result": "it was paid" }), "completed"),
+        (json!({ "error": "it was not paid" }), "failed"),
+        (json!({ "outcome_unknown": true }), "outcome_unknown"),
+    ] {
+        let (mut gate, folders) = (Gate::new().await, Folders::new());
+        let toml = gate.toml("[[decisions]]\ntool = \"slow\"\naction = \"defer\"\n");
+        let limits = Limits { stop_wait: Duration::ZERO, ..Limits::default() };
+        let mut world = World::with(&[folders.agent("slow", &toml, SLOW)], limits).await;
+        let parked = world.post("/v1/agents/slow/runs", json!({ "input": "slow" })).await.ok();
+        let run = parked["report"]["run_id"].as_str().unwrap();
+        let path = format!("/v1/runs/{run}/answers");
+        let answer = |mut said: Value| {
+            said["binding"] = parked["deferred"][0]["binding"].clone();
+            json!({ "answers": [said] })
+        };
+        let (client, approve) = (world.client(), answer(json!({ "approve": true })));
+        let to = path.clone();
+        let cut = tokio::spawn(async move { client.post(&to, approve).await.problem(503, "left") });
+        gate.called().await;
+        assert_eq!(world.stop().await, 1);
+        cut.await.unwrap();
+        gate.open(1);
+        world.start().await;
+        let mut events = world.client().events(Method::GET, &format!("/v1/runs/{run}/events"), None).await;
+        let stands = events.until("run.parked").await.pop().unwrap().data["result"].clone();
+        assert_eq!(stands["deferred"][0]["state"], "undecided", "{stands}");
+        // Nobody may let it run a second time.
+        world.post(&path, answer(json!({ "deny": "no" }))).await.problem(422, "not_accepted");
+        let ended = world.post(&path, answer(said.clone())).await.ok();
+        assert_eq!(
+            (&ended["text"], &ended["tool_calls"][0]["status"]),
+            (&json!("It is done."), &json!(status)),
+            "{said}"
+        );
+        assert_eq!(gate.calls(), 1);
+    }
+}
+
 /// Whoever follows a run that only waits does not keep the server from stopping.
 #[tokio::test]
 async fn a_stream_that_waits_ends_with_the_server() {

@@ -1,7 +1,9 @@
 //! The embedded store: one SQLite file in the data folder, written by one thread, read by a few connections.
 
+mod backup;
 mod documents;
 mod failure;
+mod front;
 mod log;
 mod open;
 mod owners;
@@ -19,6 +21,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use gesta_run::time::Timestamp;
 use tokio::sync::oneshot;
 
+pub use backup::{Copied, backup, restore};
 pub(crate) use failure::of_io;
 use owners::Owners;
 use reader::Readers;

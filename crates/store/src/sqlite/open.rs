@@ -63,7 +63,7 @@ pub(super) fn reading_alone(path: &Path) -> Result<String, StoreError> {
 
 /// Looks at the header alone, so that a file which is not ours is not even opened by SQLite. Gives the version of its
 /// form, where it has one yet.
-fn recognise(path: &Path) -> Result<Option<u32>, StoreError> {
+pub(super) fn recognise(path: &Path) -> Result<Option<u32>, StoreError> {
     let mut header = Vec::with_capacity(100);
     let file = File::open(path).map_err(|cause| of_io(path, &cause))?;
     file.take(100).read_to_end(&mut header).map_err(|cause| of_io(path, &cause))?;

@@ -87,6 +87,14 @@ impl Drop for Owners {
     }
 }
 
+/// Whether any store has this data folder open now.
+pub(super) fn anybody(data: &Path) -> bool {
+    let Ok(entries) = fs::read_dir(data.join("owners")) else { return false };
+    let locks =
+        entries.flatten().map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|it| it == "lock"));
+    locks.into_iter().any(|path| File::open(path).is_ok_and(|file| !is_unlocked(&file)))
+}
+
 fn lock_path(folder: &Path, id: &str) -> PathBuf {
     folder.join(format!("{id}.lock"))
 }

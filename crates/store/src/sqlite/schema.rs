@@ -5,7 +5,7 @@ pub(super) const APPLICATION_ID: i32 = 0x4765_7374;
 
 /// The steps from an empty file to the newest form. Step `n` leads to version `n + 1`; a step that was ever released is
 /// never changed, only followed by another.
-pub(super) const MIGRATIONS: &[&str] = &[V1, V2];
+pub(super) const MIGRATIONS: &[&str] = &[V1, V2, V3];
 
 /// The version this program writes, kept in `PRAGMA user_version`.
 pub(super) fn version() -> u32 {
@@ -133,5 +133,42 @@ CREATE TABLE working_copies (
     run_id TEXT NOT NULL,
     image BLOB NOT NULL,
     PRIMARY KEY (bucket, tenant, run_id)
+);
+";
+
+/// What a server keeps beside runs. A request's row holds a whole answer, so it stays out of the key's tree; the records of
+/// the audit are texts with their hashes.
+const V3: &str = "
+CREATE TABLE requests (
+    bucket INTEGER NOT NULL,
+    tenant TEXT NOT NULL,
+    owner TEXT NOT NULL,
+    name TEXT NOT NULL,
+    fingerprint TEXT NOT NULL,
+    run_id TEXT NOT NULL,
+    at INTEGER NOT NULL,
+    status INTEGER,
+    content_type TEXT,
+    body BLOB,
+    PRIMARY KEY (bucket, tenant, owner, name)
+);
+
+CREATE TABLE api_keys (
+    bucket INTEGER NOT NULL,
+    tenant TEXT NOT NULL,
+    id TEXT NOT NULL,
+    body TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    revoked_at INTEGER,
+    PRIMARY KEY (bucket, tenant, id)
+);
+
+CREATE TABLE audit (
+    bucket INTEGER NOT NULL,
+    tenant TEXT NOT NULL,
+    seq INTEGER NOT NULL,
+    hash TEXT NOT NULL,
+    body TEXT NOT NULL,
+    PRIMARY KEY (bucket, tenant, seq)
 );
 ";

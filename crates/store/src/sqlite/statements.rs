@@ -147,6 +147,36 @@ statements! { ONE_BUCKET:
         AND (?7 IS NULL OR contact = ?7) AND (?8 IS NULL OR started_at >= ?8) \
         AND (?9 IS NULL OR started_at < ?9 OR (started_at = ?9 AND run_id < ?10)) \
         ORDER BY started_at DESC, run_id DESC LIMIT ?11");
+
+    REQUEST_PUT = "INSERT INTO requests (bucket, tenant, owner, name, fingerprint, run_id, at) \
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (bucket, tenant, owner, name) DO NOTHING";
+
+    REQUEST = "SELECT fingerprint, run_id, status, content_type, body FROM requests \
+        WHERE bucket = ?1 AND tenant = ?2 AND owner = ?3 AND name = ?4";
+
+    REQUEST_SETTLE = "UPDATE requests SET status = ?5, content_type = ?6, body = ?7 \
+        WHERE bucket = ?1 AND tenant = ?2 AND owner = ?3 AND name = ?4 AND status IS NULL";
+
+    REQUEST_LET_GO = "DELETE FROM requests \
+        WHERE bucket = ?1 AND tenant = ?2 AND owner = ?3 AND name = ?4 AND status IS NULL";
+
+    REQUESTS_FORGET = "DELETE FROM requests WHERE bucket = ?1 AND tenant = ?2 AND at < ?3";
+
+    KEY_PUT = "INSERT INTO api_keys (bucket, tenant, id, body, created_at) VALUES (?1, ?2, ?3, ?4, ?5) \
+        ON CONFLICT (bucket, tenant, id) DO NOTHING";
+
+    KEYS = "SELECT body, revoked_at FROM api_keys WHERE bucket = ?1 AND tenant = ?2 ORDER BY created_at, id";
+
+    KEY = "SELECT body, revoked_at FROM api_keys WHERE bucket = ?1 AND tenant = ?2 AND id = ?3";
+
+    KEY_REVOKE = "UPDATE api_keys SET revoked_at = ?4 \
+        WHERE bucket = ?1 AND tenant = ?2 AND id = ?3 AND revoked_at IS NULL";
+
+    AUDIT_LAST = "SELECT seq, hash FROM audit WHERE bucket = ?1 AND tenant = ?2 ORDER BY seq DESC LIMIT 1";
+
+    AUDIT_ADD = "INSERT INTO audit (bucket, tenant, seq, hash, body) VALUES (?1, ?2, ?3, ?4, ?5)";
+
+    AUDIT = "SELECT body FROM audit WHERE bucket = ?1 AND tenant = ?2 AND seq > ?3 ORDER BY seq LIMIT ?4";
 }
 
 statements! { ACROSS:

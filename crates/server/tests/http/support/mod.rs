@@ -8,9 +8,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use gesta_model::Lookup;
+use gesta_run::Timestamp;
 use gesta_runtime::folder::Folder;
-use gesta_server::{Limits, Served, Server, Setup};
-use gesta_store::{Secrets, Sqlite, StoreOptions};
+use gesta_server::{Hosts, Limits, Scope, Served, Server, Setup};
+use gesta_store::{Keys, Secrets, Sqlite, StoreOptions};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
@@ -26,9 +27,11 @@ pub(crate) struct World {
     folders: Vec<PathBuf>,
     serving: Option<Serving>,
     limits: Limits,
+    needs_keys: bool,
 }
 
 struct Serving {
+    store: Sqlite,
     client: Client,
     stop: oneshot::Sender<()>,
     ended: JoinHandle<std::io::Result<usize>>,
@@ -41,7 +44,8 @@ impl World {
     }
 
     pub(crate) async fn with(folders: &[PathBuf], limits: Limits) -> Self {
-        let mut world = Self { data: TempDir::new().unwrap(), folders: folders.to_vec(), serving: None, limits };
+        let mut world =
+            Self { data: TempDir::new().unwrap(), folders: folders.to_vec(), serving: None, limits, needs_keys: false };
         world.start().await;
         world
     }
@@ -49,6 +53,29 @@ impl World {
     /// A server for the support desk among the examples.
     pub(crate) async fn desk() -> Self {
         Self::of(&[example("desk")]).await
+    }
+
+    /// A server that needs keys.
+    pub(crate) async fn locked(folders: &[PathBuf]) -> Self {
+        let mut world = Self::of(folders).await;
+        world.stop().await;
+        world.needs_keys = true;
+        world.start().await;
+        world
+    }
+
+    /// A client with a fresh key, and the key's id.
+    pub(crate) async fn keyed(&self, scopes: &[Scope], agents: Option<&[&str]>) -> (Client, String) {
+        let agents = agents.map(|agents| agents.iter().map(|it| (*it).to_owned()).collect());
+        let (shown, key) = gesta_server::new_key("test", scopes, agents, Timestamp(1)).unwrap();
+        let store = &self.serving.as_ref().unwrap().store;
+        store.put_key(key.clone()).await.unwrap();
+        (self.client().with("authorization", &format!("Bearer {shown}")), key.id)
+    }
+
+    /// The store of the server.
+    pub(crate) fn store(&self) -> &Sqlite {
+        &self.serving.as_ref().unwrap().store
     }
 
     pub(crate) async fn start(&mut self) {
@@ -59,19 +86,23 @@ impl World {
         let setup = Setup {
             agents: self.folders.iter().map(served).collect(),
             store: Arc::new(store.clone()),
+            front: Arc::new(store.clone()),
             secrets: Arc::new(move || Secrets::load(None, &data)),
+            needs_keys: self.needs_keys,
+            hosts: Hosts { local: true, ..Hosts::default() },
             limits: self.limits.clone(),
         };
         let server = Server::new(setup).unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let client = Client::new(listener.local_addr().unwrap());
         let (stop, stopped) = oneshot::channel();
+        let kept = store.clone();
         let ended = tokio::spawn(async move {
             let left = server.serve(listener, async { drop(stopped.await) }).await;
             store.close().await;
             left
         });
-        self.serving = Some(Serving { client, stop, ended });
+        self.serving = Some(Serving { store: kept, client, stop, ended });
     }
 
     /// Stops the server as a signal would. Gives how many runs it let go of.

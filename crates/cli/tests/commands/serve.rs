@@ -1,0 +1,111 @@
+//! `gesta serve` and `gesta keys`: the program as it is started, and stopped by signals.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::{Child, Stdio};
+
+use serde_json::Value;
+
+use crate::support::{Home, example, signal};
+
+/// A server that was started, and where it listens.
+struct Served {
+    child: Child,
+    at: String,
+    err: BufReader<std::process::ChildStderr>,
+}
+
+impl Served {
+    fn start(home: &Home, words: &[&str]) -> Self {
+        let words: Vec<&str> = ["serve"].into_iter().chain(words.iter().copied()).collect();
+        let mut child = home.command(&words).stdout(Stdio::null()).spawn().unwrap();
+        let mut err = BufReader::new(child.stderr.take().unwrap());
+        let mut line = String::new();
+        err.read_line(&mut line).unwrap();
+        let at = line.trim_end().rsplit_once("http://").unwrap_or_else(|| panic!("{line}")).1.to_owned();
+        Self { child, at, err }
+    }
+
+    /// Asks by hand, as a program without any library would.
+    fn ask(&self, request: &str, headers: &str, body: &str) -> (u16, Value) {
+        let mut stream = TcpStream::connect(&self.at).unwrap();
+        let length = body.len();
+        write!(
+            stream,
+            "{request} HTTP/1.1\r\nhost: {}\r\nconnection: close\r\ncontent-type: application/json\r\n\
+             content-length: {length}\r\n{headers}\r\n{body}",
+            self.at
+        )
+        .unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+        (status, serde_json::from_str(body).unwrap_or(Value::Null))
+    }
+
+    /// Ends it by a signal. Gives its exit code and the rest of what it said.
+    fn end(mut self, by: &str) -> (Option<i32>, String) {
+        signal(&self.child, by);
+        let code = self.child.wait().unwrap().code();
+        let mut said = String::new();
+        self.err.read_to_string(&mut said).unwrap();
+        (code, said)
+    }
+}
+
+#[test]
+fn a_run_that_was_parked_over_http_is_answered_on_the_command_line_and_the_other_way_round() {
+    let home = Home::new();
+    let served = Served::start(&home, &[&example("desk"), "--listen", "127.0.0.1:0"]);
+    let body = r#"{"input":"Refund order 7, 250 dollars"}"#;
+    let (status, run) = served.ask("POST /v1/agents/desk/runs", "", body);
+    assert_eq!((status, run["status"].as_str()), (200, Some("parked")));
+    home.gesta(&["resume", "last", "--approve", "r1"]).ended(0);
+    let id = run["report"]["run_id"].as_str().unwrap();
+    assert_eq!(served.ask(&format!("GET /v1/runs/{id}"), "", "").1["outcome"], "completed");
+    home.gesta(&["run", &example("desk"), "Refund order 7, 250 dollars"]).ended(3);
+    let (_, holds) = served.ask("GET /v1/holds", "", "");
+    let hold = &holds["items"][0]["hold"];
+    let answer = serde_json::json!({ "answers": [{ "binding": hold["binding"], "deny": "no" }] });
+    let path = format!("POST /v1/runs/{}/answers", hold["binding"]["run_id"].as_str().unwrap());
+    assert_eq!(served.ask(&path, "", &answer.to_string()).1["outcome"], "completed");
+    let (code, said) = served.end("TERM");
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("without a key") && said.contains("stopping"), "{said}");
+}
+
+#[test]
+fn with_a_key_nobody_is_answered_without_one() {
+    let home = Home::new();
+    home.gesta(&["serve", &example("desk"), "--listen", "0.0.0.0:0"])
+        .ended(2)
+        .has(&["there is no key to it", "gesta keys new"]);
+    let key = home.gesta(&["keys", "new", "shop", "--scope", "run", "--bare"]).ended(0).out.trim().to_owned();
+    let served = Served::start(&home, &[&example("desk"), "--listen", "127.0.0.1:0"]);
+    let body = r#"{"input":"Refund order 8"}"#;
+    let (status, problem) = served.ask("POST /v1/agents/desk/runs", "", body);
+    assert_eq!((status, problem["code"].as_str()), (401, Some("unauthorized")));
+    let bearer = format!("authorization: Bearer {key}\r\n");
+    assert_eq!(served.ask("POST /v1/agents/desk/runs", &bearer, body).0, 200);
+    let listed: Value = home.gesta(&["keys", "list", "--json"]).ended(0).json();
+    assert_eq!((&listed["name"], listed.get("hash")), (&Value::from("shop"), None));
+    home.gesta(&["keys", "revoke", listed["id"].as_str().unwrap()]).ended(0).has(&["opens nothing"]);
+    assert_eq!(served.ask("POST /v1/agents/desk/runs", &bearer, body).0, 401);
+    home.gesta(&["keys", "revoke", listed["id"].as_str().unwrap()]).ended(2);
+    home.gesta(&["keys", "list"]).ended(0).has(&["shop", "taken back"]);
+    let (code, said) = served.end("INT");
+    assert_eq!(code, Some(0), "{said}");
+}
+
+#[test]
+fn what_cannot_be_served_is_told_at_the_start() {
+    let home = Home::new();
+    home.gesta(&["serve"]).ended(2);
+    home.gesta(&["serve", "nowhere"]).ended(2).has(&["is not there"]);
+    let desk = example("desk");
+    home.gesta(&["serve", &desk, &desk, "--listen", "127.0.0.1:0"]).ended(2).has(&["two agents are called `desk`"]);
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let at = taken.local_addr().unwrap().to_string();
+    home.gesta(&["serve", &desk, "--listen", &at]).ended(2).has(&["cannot be listened on"]);
+}

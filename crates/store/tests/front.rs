@@ -1,0 +1,161 @@
+//! What a server keeps beside runs: requests are done once, keys are good until they are taken back, deeds are chained.
+
+#![allow(clippy::unwrap_used, reason = "a test that can't go on is to stop where it stands")]
+
+use gesta_run::time::Timestamp;
+use gesta_store::{
+    ApiKey, Audit, AuditRecord, Deed, FILE_NAME, Keys, RequestName, Requests, Reserved, Sqlite, StoreOptions,
+    StoredAnswer,
+};
+use tempfile::TempDir;
+
+async fn opened() -> (Sqlite, TempDir) {
+    let folder = TempDir::new().unwrap();
+    (Sqlite::open(folder.path(), StoreOptions::default()).await.unwrap(), folder)
+}
+
+fn named(owner: &str, name: &str) -> RequestName {
+    RequestName { owner: owner.to_owned(), name: name.to_owned() }
+}
+
+fn answer(text: &str) -> StoredAnswer {
+    StoredAnswer { status: 201, content_type: "application/json".to_owned(), body: text.into() }
+}
+
+#[tokio::test]
+async fn a_request_is_done_once_and_answered_the_same_again() {
+    let (store, _folder) = opened().await;
+    let one = named("k", "one");
+    let asked = async |request: &RequestName, fingerprint: &str, run: &str| {
+        store.reserve(request, fingerprint, &run.into(), Timestamp(5)).await.unwrap()
+    };
+    assert_eq!(asked(&one, "f", "r1").await, Reserved::New { run: "r1".into() });
+    assert_eq!(asked(&one, "f", "r2").await, Reserved::Begun { run: "r1".into() });
+    assert_eq!(asked(&one, "g", "r2").await, Reserved::Other);
+    assert_eq!(asked(&named("j", "one"), "g", "r3").await, Reserved::New { run: "r3".into() });
+    store.settle(&one, answer("first")).await.unwrap();
+    store.settle(&one, answer("second")).await.unwrap();
+    assert_eq!(asked(&one, "f", "r2").await, Reserved::Answered(answer("first")));
+    assert_eq!(asked(&one, "g", "r2").await, Reserved::Other);
+    // What was answered is not let go of; what was not is as if it had never come.
+    store.let_go(&one).await.unwrap();
+    assert_eq!(asked(&one, "f", "r2").await, Reserved::Answered(answer("first")));
+    store.let_go(&named("j", "one")).await.unwrap();
+    assert_eq!(asked(&named("j", "one"), "h", "r4").await, Reserved::New { run: "r4".into() });
+    assert_eq!(store.of_tenant("other").forget_requests(Timestamp(9)).await.unwrap(), 0);
+    assert_eq!(store.forget_requests(Timestamp(5)).await.unwrap(), 0);
+    assert_eq!(store.forget_requests(Timestamp(6)).await.unwrap(), 2);
+    assert_eq!(asked(&one, "g", "r5").await, Reserved::New { run: "r5".into() });
+}
+
+#[tokio::test]
+async fn of_fifty_equal_requests_at_once_one_is_done() {
+    let (store, _folder) = opened().await;
+    let asked: Vec<_> = (0..50)
+        .map(|n| {
+            let store = store.clone();
+            let run = format!("r{n}");
+            tokio::spawn(async move { store.reserve(&named("k", "n"), "f", &run.as_str().into(), Timestamp(1)).await })
+        })
+        .collect();
+    let mut done = Vec::new();
+    let mut repeated = Vec::new();
+    for asked in asked {
+        match asked.await.unwrap().unwrap() {
+            Reserved::New { run } => done.push(run),
+            Reserved::Begun { run } => repeated.push(run),
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!((done.len(), repeated.len()), (1, 49));
+    assert!(repeated.iter().all(|run| *run == done[0]));
+}
+
+#[tokio::test]
+async fn a_key_is_good_until_it_is_taken_back() {
+    let (store, _folder) = opened().await;
+    let key = |id: &str, at: i64| ApiKey {
+        id: id.to_owned(),
+        name: format!("key {id}"),
+        hash: "ab".repeat(32),
+        scopes: vec!["run".to_owned(), "read".to_owned()],
+        agents: Some(vec!["desk".to_owned()]),
+        created_at: Timestamp(at),
+        revoked_at: None,
+    };
+    store.put_key(key("b", 2)).await.unwrap();
+    store.put_key(key("a", 1)).await.unwrap();
+    store.put_key(ApiKey { name: "other".to_owned(), ..key("a", 7) }).await.unwrap();
+    assert_eq!(store.keys().await.unwrap(), [key("a", 1), key("b", 2)]);
+    assert_eq!(store.of_tenant("other").keys().await.unwrap(), []);
+    assert!(store.revoke_key("a", Timestamp(9)).await.unwrap());
+    assert!(
+        !store.revoke_key("a", Timestamp(10)).await.unwrap() && !store.revoke_key("c", Timestamp(9)).await.unwrap()
+    );
+    let revoked = ApiKey { revoked_at: Some(Timestamp(9)), ..key("a", 1) };
+    assert_eq!(store.key("a").await.unwrap(), Some(revoked));
+    assert_eq!(store.key("b").await.unwrap(), Some(key("b", 2)));
+    assert_eq!(store.key("c").await.unwrap(), None);
+}
+
+fn deed(subject: &str) -> Deed {
+    Deed {
+        at: Timestamp(7),
+        who: "k1".to_owned(),
+        from: "127.0.0.1".to_owned(),
+        what: "approve".to_owned(),
+        subject: subject.to_owned(),
+        call: Some("c1".to_owned()),
+        tool: Some("refund".to_owned()),
+        fingerprint: Some("f".to_owned()),
+        config: Some("c".to_owned()),
+    }
+}
+
+/// The first place where a chain breaks.
+fn broken(records: &[AuditRecord]) -> Option<usize> {
+    let mut last = None;
+    for (at, record) in records.iter().enumerate() {
+        if !record.follows(last) {
+            return Some(at);
+        }
+        last = Some((record.seq, record.hash.as_str()));
+    }
+    None
+}
+
+#[tokio::test]
+async fn deeds_are_chained_so_that_a_change_anywhere_shows() {
+    let (store, folder) = opened().await;
+    let noted: Vec<_> = (0..20)
+        .map(|n| {
+            let store = store.clone();
+            tokio::spawn(async move { store.note(vec![deed(&format!("r{n}")), deed(&format!("s{n}"))]).await })
+        })
+        .collect();
+    for noted in noted {
+        noted.await.unwrap().unwrap();
+    }
+    let records = store.audit(0, 0).await.unwrap();
+    assert_eq!((records.len(), broken(&records)), (40, None));
+    assert_eq!(store.audit(10, 3).await.unwrap(), records[10..13]);
+    assert_eq!(store.of_tenant("other").audit(0, 0).await.unwrap(), []);
+    let mut changed = records.clone();
+    changed[5].deed.what = "deny".to_owned();
+    assert_eq!(broken(&changed), Some(5));
+    let mut shorter = records.clone();
+    shorter.remove(5);
+    assert_eq!(broken(&shorter), Some(5));
+    let mut swapped = records.clone();
+    swapped.swap(5, 6);
+    assert_eq!(broken(&swapped), Some(5));
+    // Whoever mends the changed record's own hash breaks the next.
+    let mut mended = records.clone();
+    mended[5] = AuditRecord::after(Some((5, records[4].hash.clone())), changed[5].deed.clone());
+    assert_eq!(broken(&mended), Some(6));
+    store.close().await;
+    let file = rusqlite::Connection::open(folder.path().join(FILE_NAME)).unwrap();
+    file.execute("UPDATE audit SET body = 'x' WHERE seq = 3", []).unwrap();
+    let store = Sqlite::open(folder.path(), StoreOptions::default()).await.unwrap();
+    assert_eq!(store.audit(0, 0).await.unwrap_err().code(), "record_damaged");
+}
