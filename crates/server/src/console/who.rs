@@ -161,11 +161,12 @@ pub(super) async fn guard(mut request: Request, next: Next) -> Response {
         Err(why) => (Failed(why).into_response(), None),
     };
     let headers = response.headers_mut();
+    // Without a referrer browsers would send forms as if from nowhere, and they would be refused as foreign.
     let fixed = [
         (header::CONTENT_SECURITY_POLICY, POLICY),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (header::X_FRAME_OPTIONS, "DENY"),
-        (header::REFERRER_POLICY, "no-referrer"),
+        (header::REFERRER_POLICY, "same-origin"),
     ];
     for (name, value) in fixed {
         headers.insert(name, HeaderValue::from_static(value));
