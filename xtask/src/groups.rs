@@ -21,7 +21,7 @@ const fn group(name: &'static str, what: &'static str, run: fn(bool) -> Result<C
 }
 
 /// All groups, cheapest first, so that a mistake shows early.
-pub(crate) const GROUPS: [Group; 12] = [
+pub(crate) const GROUPS: [Group; 13] = [
     group("fmt", "the sources are formatted", |v| Ok(shell::run(&mut command("cargo fmt --all --check"), v))),
     group("tidy", "sizes, headers, arrows, words, links, places", tidy),
     group("lint", "clippy without a warning", |v| {
@@ -43,6 +43,7 @@ pub(crate) const GROUPS: [Group; 12] = [
         Ok(shell::run(&mut command(line), v))
     }),
     group("others", "against model services that others wrote, from npm", others),
+    group("browser", "the console in Chromium: what people do there, and whether everybody can", browser),
     group("deny", "licences, bans and sources of all dependencies", |v| {
         Ok(shell::run(tools::cargo_deny()?.args(["--log-level", "error", "check", "bans", "licenses", "sources"]), v))
     }),
@@ -98,18 +99,19 @@ fn first_command() -> Count {
     Count { passed: u64::from(fine), failed: u64::from(!fine) }
 }
 
-/// The tests of the command line that ask for a service of others by the variable `GESTA_AIMOCK`.
+/// The tests of the command line that ask for a program of others by the variables `GESTA_AIMOCK` and `GESTA_NODE`.
 fn others(verbose: bool) -> Result<Count, String> {
-    let aimock = tools::aimock()?;
-    let tests = tests_that_name("GESTA_AIMOCK");
+    let (aimock, node) = (tools::aimock()?, tools::node()?.join("node"));
+    let mut tests = tests_that_name("GESTA_AIMOCK");
+    tests.extend(tests_that_name("GESTA_NODE"));
     if tests.is_empty() {
-        return Err("no test asks for it".to_owned());
+        return Err("no test asks for them".to_owned());
     }
     let mut cargo = command("cargo test --no-fail-fast");
     for (package, test) in &tests {
         cargo.args(["-p", package, "--test", test]);
     }
-    Ok(shell::run(cargo.env("GESTA_AIMOCK", aimock), verbose))
+    Ok(shell::run(cargo.env("GESTA_AIMOCK", aimock).env("GESTA_NODE", node), verbose))
 }
 
 /// Packages and integration tests whose source holds a word.

@@ -1,6 +1,7 @@
 //! How a command ends: its exit code, and an error a person can act on.
 
 use std::fmt;
+use std::path::Path;
 use std::process::ExitCode;
 
 use gesta_run::{AnswerError, FeedError, HoldReply, Outcome, RunResult, Status};
@@ -163,7 +164,7 @@ impl Failure {
     }
 
     /// A failure of reading or writing a file.
-    pub(crate) fn file(path: &std::path::Path, why: &std::io::Error) -> Self {
+    pub(crate) fn file(path: &Path, why: &std::io::Error) -> Self {
         Self::usage(format!("{}: {why}", path.display()), "name a file that is there and may be read or written")
     }
 
@@ -254,9 +255,20 @@ impl From<AgentError> for Failure {
                 "wait until it is done, or end that process (Ctrl-C there): the next turn then takes the run up",
             )
             .coded("conversation_busy"),
+            AgentError::OfAnother { .. } => Self::split(Exit::Usage, &why).coded("conversation_of_another"),
             AgentError::CannotGoOn { ref run, .. } => {
                 let look = format!("`gesta show {}` tells how the run stands", quoted(run.as_str()));
                 Self::split(Exit::Other, &why).or_help(look).coded("cannot_go_on")
+            }
+            AgentError::Unopened { document, why } => crate::commands::document_failed(&why, Path::new(&document)),
+            AgentError::WorkingCopy { run, why } => {
+                let whole = why.to_string();
+                let (because, mend) = whole.split_once("; ").unwrap_or((&whole, "mend it"));
+                let message = format!("run {run} cannot go on: what it had made of the document cannot be read");
+                let help = format!("{mend}; a new message of its conversation closes the run without it");
+                let mut failure = Self::usage(message, help).coded("image_unusable");
+                failure.details.push(format!("because: {because}"));
+                failure
             }
             _ => Self::split(Exit::Usage, &why).or_help("`gesta check FOLDER` looks at the agent"),
         }

@@ -17,6 +17,8 @@ pub(crate) enum Notes<'a> {
     Between,
     /// To another screen.
     Beside(&'a mut Screen),
+    /// To another screen, as long as it belongs to a run that was left before.
+    Before(&'a mut Screen),
     /// Nowhere.
     Nowhere,
 }
@@ -124,6 +126,7 @@ impl<'a> Live<'a> {
                     self.note(Look::Warn, "now to what was said:");
                 }
             }
+            Progress::TakenUp { events, .. } => self.teller.know(events),
             Progress::TripStarted { .. } => self.streamed = false,
             Progress::Delta { delta: Delta::Text { text, .. }, .. } if self.begun => {
                 self.streamed |= !text.is_empty();
@@ -171,11 +174,19 @@ impl<'a> Live<'a> {
         let screen = match &mut self.notes {
             Notes::Between => &mut *self.text,
             Notes::Beside(screen) => screen,
-            Notes::Nowhere => return,
+            Notes::Before(screen) if !self.begun => screen,
+            Notes::Before(_) | Notes::Nowhere => return,
         };
-        let text = if fit { screen.fit(text, 2) } else { text.replace('\n', "\n  ") };
+        // A caret means nothing unless it stands below its place.
+        let whole = !fit || has_caret(text);
+        let text = if whole { text.replace('\n', "\n  ") } else { screen.fit(text, 2) };
         screen.line(look, &format!("  {text}"));
     }
+}
+
+/// Whether a text shows a line of a source with a caret below it.
+fn has_caret(text: &str) -> bool {
+    text.lines().any(|line| line.trim_start().starts_with('|') && line.ends_with('^'))
 }
 
 /// One line about how a run stands.

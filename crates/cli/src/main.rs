@@ -17,6 +17,7 @@ mod exit;
 mod folder_document;
 mod logs;
 mod place;
+mod remote;
 mod terminal;
 mod visible;
 

@@ -71,8 +71,13 @@ impl Teller {
 
     /// Having seen these events, without telling them.
     pub(crate) fn after(mut self, events: &[Event]) -> Self {
-        events.iter().for_each(|event| drop(self.event(event)));
+        self.know(events);
         self
+    }
+
+    /// Takes these events in without telling them.
+    pub(crate) fn know(&mut self, events: &[Event]) {
+        events.iter().for_each(|event| drop(self.event(event)));
     }
 
     /// Tools besides the plan's: those of a document, and then each that was added to it, as it appears.
@@ -103,6 +108,9 @@ impl Teller {
                 let word = format!("{}/{n}", self.word(call));
                 self.calls.insert(grant_id(call, *n), (grant.clone(), word.clone()));
                 vec![detail(format!("{asks} asks for {grant} {} ({word})", Value::Object(arguments.clone())))]
+            }
+            EventKind::GrantDecided { call, n, ruling: Ok(Decision::Defer { .. }) } => {
+                vec![self.grant_deferred(&grant_id(call, *n))]
             }
             EventKind::GrantDecided { call, n, ruling } => self.decided(&grant_id(call, *n), ruling),
             EventKind::GrantStarted { .. } => Vec::new(),
@@ -225,6 +233,13 @@ impl Teller {
         told
     }
 
+    /// There is nothing to resume in the middle of a function.
+    fn grant_deferred(&self, grant: &CallId) -> Told {
+        let (name, word) = (self.name(grant), self.word(grant));
+        let then = "a grant cannot wait for a person, and is not run; deny it, or defer the tool that calls it";
+        deed(Look::Warn, format!("decided: {name} ({word}) is deferred: {then}"))
+    }
+
     fn decided(&self, call: &CallId, ruling: &Result<Decision, String>) -> Vec<Told> {
         let (name, call) = (self.name(call), self.word(call));
         let because = |reason: &Option<String>| reason.as_ref().map(|it| format!(": {it}")).unwrap_or_default();
@@ -263,7 +278,12 @@ impl Teller {
             CallStatus::OutcomeUnknown => (Look::Bad, format!("what came of {name} is unknown: {result}")),
         };
         let took = if duration_ms > 0 { format!(" ({duration_ms} ms)") } else { String::new() };
-        vec![deed(look, format!("{text}{took}"))]
+        // Behind the first line: a caret below a source stays the last thing on its own.
+        let text = match text.split_once('\n') {
+            Some((first, rest)) => format!("{first}{took}\n{rest}"),
+            None => format!("{text}{took}"),
+        };
+        vec![deed(look, text)]
     }
 
     fn intervened(&self, it: &Intervention) -> Vec<Told> {

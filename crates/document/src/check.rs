@@ -3,7 +3,7 @@
 use gesta_run::ToolSpec;
 use serde::{Deserialize, Serialize};
 
-use crate::guard::calls_of_libraries;
+use crate::guard::{calls_of_libraries, tagged_tools};
 use crate::{Document as _, GrantName, OpenError, Record, Terms};
 
 /// What a base holds.
@@ -59,6 +59,10 @@ pub fn check(base: &str, terms: &Terms) -> Result<Report, OpenError> {
             warnings.push(format!("the name `{}` is not legal for every provider ([a-zA-Z0-9_-]{{1,64}})", tool.name));
         }
     }
+    warnings.extend(twice(base));
+    warnings.extend(document.parameters_twice().into_iter().map(|(tool, parameter)| {
+        format!("the tool `{tool}` has two parameters named `{parameter}`: only one of them can be given")
+    }));
     let libraries: Vec<String> = terms.grants.iter().map(|grant| grant.name.library.clone()).collect();
     let called = grants_called(base, &libraries);
     let given = |name: &GrantName| terms.grants.iter().any(|grant| grant.name == *name);
@@ -83,6 +87,19 @@ pub fn check(base: &str, terms: &Terms) -> Result<Report, OpenError> {
         tools,
         warnings,
     })
+}
+
+/// Tools of one name: a model knows one of them.
+fn twice(base: &str) -> Vec<String> {
+    let tools = tagged_tools(base);
+    let mut found = Vec::new();
+    for (at, (name, place)) in tools.iter().enumerate() {
+        if let Some((_, first)) = tools[..at].iter().rfind(|(earlier, _)| earlier == name) {
+            let (first, line) = (first.line, place.line);
+            found.push(format!("two tools are named `{name}` (lines {first} and {line}): only one of them is offered"));
+        }
+    }
+    found
 }
 
 /// The functions outside the engine's libraries that a source calls.

@@ -15,6 +15,12 @@ pub trait Host {
     /// # Errors
     /// The text that the document's function may catch.
     fn grant(&mut self, grant: &GrantName, arguments: Object) -> Result<Value, String>;
+
+    /// Takes what the document has just printed, whole lines of it, so that it is there also where the call does not
+    /// come to its end. What is not taken stands in [`Called::log`].
+    fn print(&mut self, _text: &str) -> bool {
+        false
+    }
 }
 
 /// A document that is open: one conversation's, in its worker.
@@ -45,6 +51,12 @@ pub trait Document: Send {
 
     /// What was added, oldest first, with what was set aside on opening and why ([`AddedTool::set_aside`]).
     fn added(&self) -> &[AddedTool];
+
+    /// Tools that stood in the data it was opened with and were not taken: functions come from the base and the recorded
+    /// sources alone.
+    fn left_out(&self) -> &[String] {
+        &[]
+    }
 
     /// The whole of it for other programs: base, added tools and data.
     ///
@@ -111,7 +123,19 @@ pub enum CallError {
         /// The clock's limit.
         limit_ms: u64,
     },
-    /// It met a limit.
+    /// Its functions called each other too deeply.
+    #[error("the tool calls itself too deeply (more than {levels_max} levels)")]
+    TooDeep {
+        /// How many may be open at once.
+        levels_max: usize,
+    },
+    /// It did more than a call may, whatever the clock says.
+    #[error("the tool {message}")]
+    TooMuch {
+        /// What it did, with its limit.
+        message: String,
+    },
+    /// Its arguments, its result or its data met a limit.
     #[error("{message}")]
     Limit {
         /// Which limit, with its number.

@@ -13,6 +13,9 @@ pub mod guide {
     #[doc = include_str!("../../../docs/guides/documents.md")]
     pub mod documents {}
 
+    #[doc = include_str!("../../../docs/guides/server.md")]
+    pub mod server {}
+
     #[doc = include_str!("../../../docs/guides/coming-from-typescript.md")]
     pub mod coming_from_typescript {}
 }

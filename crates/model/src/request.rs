@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use futures_util::{Stream, StreamExt};
 use gesta_run::json::Object;
-use gesta_run::message::Message;
+use gesta_run::message::{Block, BlockKind, Message, Part, Source};
 use gesta_run::reply::{Delta, Fault, FaultKind, Reply, Usage};
 use gesta_run::tool::ToolList;
 use serde_json::Value;
@@ -40,6 +40,45 @@ impl<'a> Request<'a> {
     pub fn all(&self) -> impl DoubleEndedIterator<Item = &'a Message> + Clone + use<'a> {
         self.history.iter().chain(self.messages)
     }
+
+    /// About how many bytes its body will have, rather more than fewer: a body that grows is copied and keeps room that
+    /// it does not need, for as long as its answer takes.
+    pub(crate) fn bytes_about(&self) -> usize {
+        let tools = self
+            .tools
+            .iter()
+            .map(|tool| 96 + tool.spec.name.len() + tool.spec.description.len() + tool.parameters_json().len());
+        let messages = self.all().map(|message| match message {
+            Message::User { parts, .. } => 64 + parts.iter().map(part_bytes).sum::<usize>(),
+            Message::Notice { text } => 64 + text.len(),
+            Message::Assistant { blocks } => 64 + blocks.iter().map(block_bytes).sum::<usize>(),
+            Message::Tools { results } => results.iter().map(|it| 128 + quoted(&it.content)).sum(),
+        });
+        let text = self.system.len() + self.system.len() / 32;
+        512 + text + tools.sum::<usize>() + messages.sum::<usize>()
+    }
+}
+
+fn part_bytes(part: &Part) -> usize {
+    match part {
+        Part::Text { text } => 64 + text.len(),
+        Part::Image { source, .. } | Part::File { source, .. } => match source {
+            Source::Base64(data) | Source::Url(data) => 192 + data.len(),
+        },
+    }
+}
+
+fn block_bytes(block: &Block) -> usize {
+    match &block.kind {
+        BlockKind::Text(text) | BlockKind::Thinking(text) => 64 + text.len() + text.len() / 16,
+        BlockKind::Call(call) => 160 + call.name.len() + quoted(&call.arguments),
+        BlockKind::Other => 256,
+    }
+}
+
+/// A JSON text within a JSON text: its quotation marks take two bytes each.
+fn quoted(json: &str) -> usize {
+    json.len() + json.len() / 3
 }
 
 /// What an answer is handed over in: any number of deltas, then one end.

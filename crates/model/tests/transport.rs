@@ -64,6 +64,17 @@ async fn a_guard_sees_every_address_before_anything_is_sent() {
 }
 
 #[tokio::test]
+async fn nothing_is_sent_past_a_proxy_that_cannot_be_read() {
+    let server = Server::start(vec![]).await;
+    let lookup = |name: &str| (name == "http_proxy").then(|| "::bad".to_owned());
+    let transport = Transport::new(TransportSpec { lookup: Some(&lookup), ..TransportSpec::default() });
+    let error = transport.send(&outgoing(&server.url()), Timeouts::default(), 99).await.unwrap_err();
+    assert!(matches!(&error, TransportError::Proxy { proxy, .. } if proxy == "HTTP_PROXY"), "{error}");
+    assert!(!error.to_string().contains("bad"), "an address may hold a password");
+    assert_eq!(server.requests(), 0);
+}
+
+#[tokio::test]
 async fn a_proxy_of_the_environment_is_used_and_no_proxy_is_heeded() {
     let refusal = b"HTTP/1.1 407 No\r\n\r\n".to_vec();
     let steps = vec![

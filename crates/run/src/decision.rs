@@ -38,8 +38,8 @@ impl Decision {
     }
 
     /// Run the call with other arguments.
-    pub fn run_with(arguments: Object) -> Self {
-        Self::Run { arguments: Some(arguments), reason: None }
+    pub fn run_with(arguments: impl Into<Object>) -> Self {
+        Self::Run { arguments: Some(arguments.into()), reason: None }
     }
 
     /// Deny the call.

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::arguments::Arguments;
 use crate::call::CallEnd;
 use crate::decision::Decision;
 use crate::hold::HoldReply;
@@ -249,6 +250,15 @@ pub enum EventKind {
     Settled,
 }
 
+impl EventKind {
+    /// Lets go of what is not stored, and stands in the state once the event is folded.
+    pub(crate) fn forget(&mut self) {
+        if let Self::Replied { calls, .. } = self {
+            calls.iter_mut().for_each(|call| call.arguments = None);
+        }
+    }
+}
+
 /// What became of a call when its answer arrived.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Resolved {
@@ -259,7 +269,7 @@ pub struct Resolved {
     pub end: Option<CallEnd>,
     /// The arguments, read once.
     #[serde(skip)]
-    pub arguments: Option<Object>,
+    pub arguments: Option<Arguments>,
 }
 
 /// The arguments are read from the reply beside it: a log that was stored equals the one that was written.

@@ -130,10 +130,10 @@ impl State {
         self.attempt = 0;
         self.labels.push(self.label);
         self.usage += reply.usage;
-        self.text = reply.joined_text();
+        self.text = reply.joined_text().into();
         self.finish_reason.clone_from(&reply.finish_reason);
         if reply.finish == Finish::Length {
-            self.push_assistant(&without_calls(reply));
+            self.push_assistant(without_calls(reply));
             self.phase = Phase::Final(Outcome::LengthLimit, "the provider cut the answer for its length".to_owned());
             return;
         }
@@ -170,13 +170,13 @@ impl State {
     ) -> CallState {
         let arguments = match &resolved.arguments {
             Some(arguments) => arguments.clone(),
-            None => resolve::read_object(&block.arguments).unwrap_or_default(),
+            None => resolve::read_object(&block.arguments).unwrap_or_default().into(),
         };
         let unrunnable = resolved.end.clone().map(Stage::Ended);
         CallState {
             id: resolved.id.clone(),
             name: block.name.clone(),
-            raw_arguments: block.arguments.clone(),
+            raw_arguments: block.arguments.as_str().into(),
             model_arguments: arguments.clone(),
             arguments,
             arguments_by: ArgumentsBy::Model,
@@ -185,7 +185,7 @@ impl State {
             recovered: block.recovered,
             stage: unrunnable.unwrap_or(if plan.spec.hook { Stage::Undecided } else { Stage::Allowed }),
             tool: self.tools.get(&block.name).cloned(),
-            sound: resolve::is_object(block, resolved.arguments.as_ref()),
+            sound: resolve::is_object(block, resolved.arguments.as_deref()),
             since: at,
             hold_reason: None,
             expires_at: None,
@@ -276,13 +276,13 @@ impl State {
         if let Phase::Gate(gate) = &mut self.phase
             && let Some(blocks) = gate.blocks.take()
         {
-            self.push_assistant(&blocks);
+            self.push_assistant(blocks);
         }
     }
 
-    fn push_assistant(&mut self, blocks: &[crate::message::Block]) {
-        if has_content(blocks) {
-            self.messages.push(Message::Assistant { blocks: blocks.to_vec() });
+    fn push_assistant(&mut self, blocks: Vec<crate::message::Block>) {
+        if has_content(&blocks) {
+            self.messages.push(Message::Assistant { blocks });
         }
     }
 

@@ -22,7 +22,7 @@ impl State {
         match ruling {
             Ok(Decision::Run { arguments: None, .. }) => call.stage = Stage::Allowed,
             Ok(Decision::Run { arguments: Some(arguments), .. }) => {
-                call.arguments = arguments.clone();
+                call.arguments = arguments.clone().into();
                 call.arguments_by = ArgumentsBy::Hook;
                 // Where they break the schema, the call's end is the next event; it is never free to run.
                 if call.tool.as_ref().is_some_and(|tool| tool.check(arguments).is_ok()) {
@@ -86,7 +86,7 @@ impl State {
         match answer {
             HoldReply::Approve { arguments } if call.stage == Stage::Held => {
                 if let Some(arguments) = arguments {
-                    call.arguments = arguments.clone();
+                    call.arguments = arguments.clone().into();
                     call.arguments_by = ArgumentsBy::Approver;
                 }
                 call.approved = Some(json::fingerprint(&call.name, &call.arguments));
@@ -108,7 +108,7 @@ impl State {
             HoldReply::Approve { arguments } => {
                 action.stage = ActionStage::Staged;
                 if let Some(arguments) = arguments {
-                    action.arguments = arguments.clone();
+                    action.arguments = arguments.clone().into();
                     action.arguments_by = ArgumentsBy::Approver;
                     self.record_edit(id, arguments);
                 }
@@ -123,7 +123,7 @@ impl State {
     /// The record of a call shows what its action is performed with, as that of a call that runs (`spec/contract.md`, 7.5).
     fn record_edit(&mut self, id: &CallId, arguments: &json::Object) {
         if let Some(call) = self.call_mut(id) {
-            call.arguments = arguments.clone();
+            call.arguments = arguments.clone().into();
             call.arguments_by = ArgumentsBy::Approver;
         }
         if let Some(record) = self.records.iter_mut().find(|record| record.id == *id) {
@@ -161,7 +161,9 @@ impl State {
         let Some(end) = call.end() else { return };
         match end.status {
             CallStatus::Completed => {
-                self.acted.insert(call.name.clone());
+                if !self.acted.contains(&call.name) {
+                    self.acted.insert(call.name.clone());
+                }
                 self.outstanding.retain(|refusal| refusal.tool != call.name);
             }
             CallStatus::Denied => {

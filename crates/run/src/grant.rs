@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::call::CallEnd;
 use crate::json::Object;
-use crate::schema;
+use crate::schema::Schema;
 use crate::time::Timestamp;
 use crate::tool::{Effect, no_parameters};
 
@@ -98,7 +98,7 @@ pub enum GrantError {
 pub struct Grant {
     /// As it was written down.
     pub spec: GrantSpec,
-    validator: jsonschema::Validator,
+    schema: Schema,
 }
 
 impl Grant {
@@ -122,8 +122,8 @@ impl Grant {
         if spec.effect == Effect::Staged {
             return Err(GrantError::Staged(full));
         }
-        match schema::compile(&spec.parameters) {
-            Ok(validator) => Ok(Self { spec, validator }),
+        match Schema::compile(&spec.parameters) {
+            Ok(schema) => Ok(Self { spec, schema }),
             Err(reason) => Err(GrantError::Schema { grant: full, reason }),
         }
     }
@@ -133,7 +133,7 @@ impl Grant {
     /// # Errors
     /// The text that is thrown inside the document.
     pub fn check(&self, arguments: &Object) -> Result<(), String> {
-        schema::check(&self.validator, &Value::Object(arguments.clone()))
+        self.schema.check_object(arguments)
     }
 }
 

@@ -50,6 +50,7 @@ pub mod want;
 
 mod admit;
 mod answers;
+mod arguments;
 mod fold;
 mod fold_batch;
 mod follow;
@@ -70,6 +71,7 @@ pub mod json;
 pub mod time;
 
 pub use admit::FeedError;
+pub use arguments::Arguments;
 pub use call::{Answer, ArgumentsBy, CallEnd, CallRecord, CallStatus, GrantRecord};
 pub use contract::{ActWhenAsked, BackstopSpec, ContractSpec, OnToolRefusal, RefusalPreset, Require};
 pub use decision::{Decision, HookError, Ruling};

@@ -15,7 +15,7 @@ use crate::json::{self, Object};
 pub use crate::limits::{Limits, Prices};
 use crate::message::Part;
 use crate::pattern::{Pattern, PatternError, PatternSpec};
-use crate::schema;
+use crate::schema::Schema;
 use crate::tool::{ToolError, ToolList, ToolSpec};
 
 /// A plan as it is written down and stored.
@@ -200,7 +200,7 @@ pub struct Plan {
     pub(crate) grants: Grants,
     pub(crate) intents: Vec<Pattern>,
     pub(crate) refusal_patterns: Vec<Pattern>,
-    pub(crate) output: Option<jsonschema::Validator>,
+    pub(crate) output: Option<Schema>,
     hash: String,
 }
 
@@ -347,11 +347,11 @@ impl Plan {
     }
 }
 
-fn compile_output(schema: &Value) -> Result<jsonschema::Validator, String> {
+fn compile_output(schema: &Value) -> Result<Schema, String> {
     if json::is_deeper(schema, json::SCHEMA_DEPTH_MAX) {
         return Err(format!("it is nested more than {} levels deep", json::SCHEMA_DEPTH_MAX));
     }
-    schema::compile(schema)
+    Schema::compile(schema)
 }
 
 fn check_act(spec: &PlanSpec, tools: &ToolList) -> Result<(), PlanError> {

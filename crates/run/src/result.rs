@@ -150,7 +150,7 @@ impl ActionRecord {
         Self {
             id: action.call.clone(),
             name: action.tool.clone(),
-            arguments: action.arguments.clone(),
+            arguments: Object::clone(&action.arguments),
             arguments_by: action.arguments_by,
             trip: action.trip,
             index: action.index,
@@ -229,7 +229,7 @@ impl Run {
             finish_reason: state.finish_reason.clone(),
             error,
             empty_reply: status == Status::Ended && state.text.trim().is_empty(),
-            text: state.text.clone(),
+            text: state.text.as_ref().to_owned(),
             data: ended.and_then(|it| it.data.clone()),
             tool_calls,
             deferred: self.holds(),

@@ -79,8 +79,9 @@ impl Run {
     }
 
     fn push(&mut self, at: Timestamp, what: crate::event::EventKind) {
-        let event = admit::event(at, what);
+        let mut event = admit::event(at, what);
         fold::fold(&self.plan, &mut self.state, &event);
+        event.what.forget();
         self.fresh.push(event);
     }
 
@@ -209,7 +210,7 @@ impl Run {
                 id: call.id.clone(),
                 kind: HoldKind::Call,
                 name: call.name.clone(),
-                arguments: call.model_arguments.clone(),
+                arguments: Object::clone(&call.model_arguments),
                 reason: call.hold_reason.clone(),
                 trip: call.trip,
                 index: call.index,
@@ -225,7 +226,7 @@ impl Run {
             id: action.call.clone(),
             kind: HoldKind::Action,
             name: action.tool.clone(),
-            arguments: action.arguments.clone(),
+            arguments: Object::clone(&action.arguments),
             reason: None,
             trip: action.trip,
             index: action.index,
@@ -308,7 +309,7 @@ impl Run {
         let call = self.call(id).filter(|call| call.stage == Stage::Executing)?;
         let approved = call.approved.as_ref();
         let same = approved.is_none_or(|it| *it == json::fingerprint(&call.name, &call.arguments));
-        same.then_some(&call.arguments)
+        same.then_some(&*call.arguments)
     }
 
     /// A staged action's tool and arguments.
@@ -319,7 +320,7 @@ impl Run {
 
     /// Every staged action with how far it has come, in the model's order.
     pub fn actions(&self) -> impl Iterator<Item = (&CallId, &str, &Object, &ActionStage)> {
-        self.state.actions.iter().map(|it| (&it.call, it.tool.as_str(), &it.arguments, &it.stage))
+        self.state.actions.iter().map(|it| (&it.call, it.tool.as_str(), &*it.arguments, &it.stage))
     }
 
     /// The text of the last answer: the reply, once the run has ended.

@@ -1,15 +1,66 @@
 //! JSON schemas: compiled once, checked often.
 
+mod plain;
+
+use std::sync::OnceLock;
+
 use jsonschema::{Draft, Validator};
 use serde_json::{Map, Value};
 
-use crate::json;
+use crate::json::{self, Object};
+use plain::Plain;
+
+/// A schema that can be checked against.
+#[derive(Debug)]
+pub(crate) struct Schema {
+    source: Value,
+    /// Read here, where it has plain words alone. Then the validator is compiled only for what is not accepted.
+    plain: Option<Plain>,
+    validator: OnceLock<Result<Validator, String>>,
+}
+
+impl Schema {
+    /// Checks and compiles a schema.
+    ///
+    /// # Errors
+    /// A sentence that says what is wrong with it.
+    pub(crate) fn compile(schema: &Value) -> Result<Self, String> {
+        let plain = Plain::read(schema);
+        let compiled = OnceLock::new();
+        if plain.is_none() {
+            let _ = compiled.set(Ok(validator(schema)?));
+        }
+        Ok(Self { source: schema.clone(), plain, validator: compiled })
+    }
+
+    /// Checks a value. The error names up to three issues, each with its place.
+    ///
+    /// # Errors
+    /// The text that the model, or the person who edits, is shown.
+    pub(crate) fn check(&self, value: &Value) -> Result<(), String> {
+        if self.plain.as_ref().is_some_and(|plain| plain.accepts(value)) {
+            return Ok(());
+        }
+        match self.validator.get_or_init(|| validator(&self.source)) {
+            Ok(validator) => check(validator, value),
+            Err(why) => Err(why.clone()),
+        }
+    }
+
+    /// As [`Schema::check`], of an object.
+    ///
+    /// # Errors
+    /// As [`Schema::check`].
+    pub(crate) fn check_object(&self, object: &Object) -> Result<(), String> {
+        if self.plain.as_ref().is_some_and(|plain| plain.accepts_object(object)) {
+            return Ok(());
+        }
+        self.check(&Value::Object(object.clone()))
+    }
+}
 
 /// Compiles a schema, which is checked against the schema of schemas before.
-///
-/// # Errors
-/// A sentence that says what is wrong with it.
-pub(crate) fn compile(schema: &Value) -> Result<Validator, String> {
+fn validator(schema: &Value) -> Result<Validator, String> {
     let mut options = jsonschema::options();
     if is_common(schema) {
         // It means the same in every draft, and the schema of schemas of an older one is compiled much sooner.
@@ -70,11 +121,7 @@ fn is_common(schema: &Value) -> bool {
     }
 }
 
-/// Checks a value. The error names up to three issues, each with its place.
-///
-/// # Errors
-/// The text that the model, or the person who edits, is shown.
-pub(crate) fn check(validator: &jsonschema::Validator, value: &Value) -> Result<(), String> {
+fn check(validator: &Validator, value: &Value) -> Result<(), String> {
     if validator.is_valid(value) {
         return Ok(());
     }
@@ -103,7 +150,7 @@ mod tests {
         let mut other = common.clone();
         other["$schema"] = json!("https://json-schema.org/draft/2020-12/schema");
         assert!(is_common(&common) && !is_common(&other));
-        let (common, other) = (compile(&common).unwrap(), compile(&other).unwrap());
+        let (common, other) = (Schema::compile(&common).unwrap(), Schema::compile(&other).unwrap());
         let values = [
             json!({"n": 1}),
             json!({"n": 0}),
@@ -115,25 +162,25 @@ mod tests {
             json!([]),
         ];
         for value in values {
-            assert_eq!(check(&common, &value), check(&other, &value), "{value}");
+            assert_eq!(common.check(&value), other.check(&value), "{value}");
         }
     }
 
     #[test]
     fn a_reference_to_another_document_is_named_with_the_way_out() {
         for target in ["other.json", "https://example.com/a.json#/x"] {
-            let why = compile(&json!({"properties": {"n": {"$ref": target}}})).unwrap_err();
+            let why = Schema::compile(&json!({"properties": {"n": {"$ref": target}}})).unwrap_err();
             assert!(why.starts_with(&format!("`$ref` to `{target}` leads to another document")), "{why}");
         }
-        assert!(compile(&json!({"$ref": "#/$defs/n", "$defs": {"n": {"type": "object"}}})).is_ok());
-        assert!(!compile(&json!({"$ref": "#/$defs/n"})).unwrap_err().contains("another document"));
+        assert!(Schema::compile(&json!({"$ref": "#/$defs/n", "$defs": {"n": {"type": "object"}}})).is_ok());
+        assert!(!Schema::compile(&json!({"$ref": "#/$defs/n"})).unwrap_err().contains("another document"));
     }
 
     #[test]
     fn a_schema_that_is_none_is_refused_in_every_draft() {
         for bad in [json!({"type": "objekt"}), json!({"required": "n"}), json!({"properties": {"n": {"minimum": "1"}}})]
         {
-            assert!(compile(&bad).is_err(), "{bad}");
+            assert!(Schema::compile(&bad).is_err(), "{bad}");
         }
     }
 }

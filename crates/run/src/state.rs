@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::arguments::Arguments;
 use crate::call::{ArgumentsBy, CallEnd, CallRecord, GrantRecord};
 use crate::grant::GrantCall;
 use crate::hold::HoldReply;
@@ -41,7 +42,7 @@ pub(crate) struct State {
     pub(crate) call_ids: BTreeSet<CallId>,
     pub(crate) usage: Usage,
     pub(crate) finish_reason: String,
-    pub(crate) text: String,
+    pub(crate) text: Arc<str>,
     pub(crate) acted: BTreeSet<String>,
     pub(crate) denied: BTreeSet<String>,
     pub(crate) outstanding: Vec<Refusal>,
@@ -151,7 +152,7 @@ impl Watch {
 #[derive(Debug, Clone)]
 pub(crate) struct Gate {
     pub(crate) trip: u32,
-    pub(crate) text: String,
+    pub(crate) text: Arc<str>,
     /// The answer's blocks while they are not yet in the transcript.
     pub(crate) blocks: Option<Vec<Block>>,
     pub(crate) watch: Watch,
@@ -193,11 +194,11 @@ pub struct CallState {
     /// The tool's name, as the model wrote it.
     pub name: String,
     /// The arguments as the model wrote them.
-    pub raw_arguments: String,
+    pub raw_arguments: Arc<str>,
     /// The arguments as the model meant them; empty where they could not be read.
-    pub model_arguments: Object,
+    pub model_arguments: Arguments,
     /// The arguments to run with.
-    pub arguments: Object,
+    pub arguments: Arguments,
     /// Whose they are.
     pub arguments_by: ArgumentsBy,
     /// The trip it was made on.
@@ -227,7 +228,7 @@ pub struct CallState {
 pub(crate) struct Action {
     pub(crate) call: CallId,
     pub(crate) tool: String,
-    pub(crate) arguments: Object,
+    pub(crate) arguments: Arguments,
     pub(crate) arguments_by: ArgumentsBy,
     pub(crate) trip: u32,
     pub(crate) index: u32,
@@ -272,7 +273,7 @@ impl State {
             call_ids: BTreeSet::new(),
             usage: Usage::default(),
             finish_reason: String::new(),
-            text: String::new(),
+            text: Arc::default(),
             acted: BTreeSet::new(),
             denied: BTreeSet::new(),
             outstanding: Vec::new(),
@@ -362,10 +363,17 @@ impl CallState {
         let grants = self.grant_records();
         let Stage::Ended(end) = self.stage else { return None };
         let by_model = end.status.never_began() || self.arguments_by == ArgumentsBy::Model;
+        // The other goes first: what nobody else has is moved.
+        let arguments = if by_model {
+            drop(self.arguments);
+            self.model_arguments
+        } else {
+            self.arguments
+        };
         Some(CallRecord {
             id: self.id,
             name: self.name,
-            arguments: Value::Object(if by_model { self.model_arguments } else { self.arguments }),
+            arguments: Value::Object(arguments.into_object()),
             arguments_by: if by_model { ArgumentsBy::Model } else { self.arguments_by },
             result: end.result,
             is_error: end.is_error,
@@ -384,7 +392,7 @@ impl CallState {
         CallRecord {
             id: self.id.clone(),
             name: self.name.clone(),
-            arguments: Value::Object(arguments.clone()),
+            arguments: Value::Object(Object::clone(arguments)),
             arguments_by,
             result: end.result.clone(),
             is_error: end.is_error,

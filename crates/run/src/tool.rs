@@ -1,14 +1,14 @@
 //! Tools as the machine knows them: name, schema, effect; never a body.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::json::{self, Object};
 use crate::pattern::{Pattern, PatternError, PatternSpec};
-use crate::schema;
+use crate::schema::Schema;
 
 /// What running a tool does to the world (`spec/contract.md`, 2.11; `spec/durability.md`, R12).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -141,10 +141,10 @@ pub struct Tool {
     /// As it was written down.
     pub spec: ToolSpec,
     pub(crate) refusal: Option<Pattern>,
-    validator: jsonschema::Validator,
+    schema: Schema,
     parameters: String,
     /// The whole definition in canonical form, written once because every list that has the tool hashes it.
-    canonical: String,
+    canonical: OnceLock<String>,
 }
 
 impl Tool {
@@ -171,15 +171,14 @@ impl Tool {
         if json::is_deeper(&spec.parameters, json::SCHEMA_DEPTH_MAX) {
             return Err(schema_error(format!("it is nested more than {} levels deep", json::SCHEMA_DEPTH_MAX)));
         }
-        let validator = schema::compile(&spec.parameters).map_err(schema_error)?;
+        let schema = Schema::compile(&spec.parameters).map_err(schema_error)?;
         let refusal = spec
             .refusal
             .as_ref()
             .map(PatternSpec::compile)
             .transpose()
             .map_err(|reason| ToolError::Refusal { tool: name.clone(), reason })?;
-        let canonical = serde_json::to_value(&spec).map(|spec| json::canonical(&spec)).unwrap_or_default();
-        Ok(Self { parameters: spec.parameters.to_string(), canonical, refusal, validator, spec })
+        Ok(Self { parameters: spec.parameters.to_string(), canonical: OnceLock::new(), refusal, schema, spec })
     }
 
     /// Checks arguments against the schema. The error names up to three issues, each with its place.
@@ -187,15 +186,12 @@ impl Tool {
     /// # Errors
     /// The text that the model, or the person who edits, is shown.
     pub fn check(&self, arguments: &Object) -> Result<(), String> {
-        self.check_owned(arguments.clone()).1
+        self.schema.check_object(arguments)
     }
 
-    /// As [`Tool::check`], with the arguments handed back, since the schema is checked against a whole value.
-    pub(crate) fn check_owned(&self, arguments: Object) -> (Object, Result<(), String>) {
-        let value = Value::Object(arguments);
-        let checked = schema::check(&self.validator, &value);
-        let Value::Object(arguments) = value else { return (Object::new(), checked) };
-        (arguments, checked)
+    fn canonical(&self) -> &str {
+        let write = || serde_json::to_value(&self.spec).map(|spec| json::canonical(&spec)).unwrap_or_default();
+        self.canonical.get_or_init(write)
     }
 
     /// The JSON of its parameters' schema, written once because every request carries it.
@@ -215,7 +211,8 @@ impl Tool {
 pub struct ToolList {
     tools: Vec<Arc<Tool>>,
     by_name: BTreeMap<String, usize>,
-    hash: String,
+    /// Taken when somebody asks for it.
+    hash: OnceLock<String>,
 }
 
 impl ToolList {
@@ -230,9 +227,7 @@ impl ToolList {
                 return Err(ToolError::Twice(tool.spec.name.clone()));
             }
         }
-        let canonical: Vec<&str> = tools.iter().map(|tool| &*tool.canonical).collect();
-        let hash = json::sha256_hex(format!("[{}]", canonical.join(",")).as_bytes());
-        Ok(Self { hash, tools, by_name })
+        Ok(Self { hash: OnceLock::new(), tools, by_name })
     }
 
     /// The list that these tools and those added to them make: nothing where it is this one again. Only what is new
@@ -276,6 +271,9 @@ impl ToolList {
 
     /// SHA-256 over all definitions.
     pub fn hash(&self) -> &str {
-        &self.hash
+        self.hash.get_or_init(|| {
+            let canonical: Vec<&str> = self.tools.iter().map(|tool| tool.canonical()).collect();
+            json::sha256_hex(format!("[{}]", canonical.join(",")).as_bytes())
+        })
     }
 }

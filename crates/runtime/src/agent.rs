@@ -45,7 +45,8 @@ pub(crate) struct Parts {
     pub(crate) store: Arc<dyn Store>,
     /// The store was configured: every run is written down as it goes.
     pub(crate) stored: bool,
-    pub(crate) snapshot: Value,
+    /// The folder that the agent was read from, where it was.
+    pub(crate) folder: Option<Value>,
     pub(crate) snapshot_stored: AtomicBool,
     pub(crate) history: HistoryLimits,
     pub(crate) clock: Clock,
@@ -55,6 +56,17 @@ pub(crate) struct Parts {
     pub(crate) secrets: Option<Arc<gesta_store::Secrets>>,
     /// What was said goes to the log, past this.
     pub(crate) content: Option<crate::trace::Redactor>,
+}
+
+impl Parts {
+    /// What is kept of the agent with its runs, so that they can go on with what they began with.
+    pub(crate) fn snapshot(&self) -> Value {
+        serde_json::json!({
+            "plan": self.plan.spec,
+            "signature": self.plan.signature(),
+            "folder": self.folder,
+        })
+    }
 }
 
 impl std::fmt::Debug for Agent {
@@ -124,7 +136,7 @@ impl Agent {
     /// # Errors
     /// Only what keeps a run from beginning; how it ends is in the result.
     pub async fn run(&self, ask: impl Into<Ask>) -> Result<RunResult, AgentError> {
-        turn::run(&self.0, ask.into()).await
+        turn::run(&self.0, ask.into()).await.map(Arc::unwrap_or_clone)
     }
 
     /// Runs one turn and hands out what happens as it happens. The log of a streamed run equals that of a plain one.

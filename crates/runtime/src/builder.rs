@@ -344,12 +344,6 @@ impl AgentBuilder {
         self.spec.document = self.document.as_deref().map(crate::document::hash_of);
         self.spec.tools_change |= self.document.is_some();
         let plan = Plan::new(self.spec, self.functions)?;
-        let snapshot = self.snapshot.take();
-        let snapshot = serde_json::json!({
-            "plan": plan.spec,
-            "signature": plan.signature(),
-            "folder": snapshot,
-        });
         let stored = self.store.is_some();
         let documents = match &self.document {
             Some(base) => {
@@ -372,7 +366,7 @@ impl AgentBuilder {
             backstops: self.backstops,
             store: self.store.unwrap_or_else(|| Arc::new(Memory::default())),
             stored,
-            snapshot,
+            folder: self.snapshot,
             snapshot_stored: AtomicBool::new(false),
             history: self.history,
             clock: self.clock.unwrap_or_else(Clock::system),

@@ -1,17 +1,19 @@
 //! A signal that ends a turn from outside.
 
+use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use tokio::sync::watch;
+use tokio::sync::Notify;
 
 /// Ends a turn when it fires. Clones share one signal.
-#[derive(Debug, Clone)]
-pub struct Cancel(Arc<watch::Sender<bool>>);
+#[derive(Debug, Clone, Default)]
+pub struct Cancel(Arc<Signal>);
 
-impl Default for Cancel {
-    fn default() -> Self {
-        Self(Arc::new(watch::Sender::new(false)))
-    }
+#[derive(Debug, Default)]
+struct Signal {
+    fired: AtomicBool,
+    told: Notify,
 }
 
 impl Cancel {
@@ -22,18 +24,27 @@ impl Cancel {
 
     /// Fires. Firing twice is firing once.
     pub fn cancel(&self) {
-        self.0.send_replace(true);
+        self.0.fired.store(true, Ordering::Release);
+        self.0.told.notify_waiters();
     }
 
     /// Whether it has fired.
     pub fn is_cancelled(&self) -> bool {
-        *self.0.borrow()
+        self.0.fired.load(Ordering::Acquire)
+    }
+
+    /// Whether anybody else holds the signal; without, it stays as it is.
+    pub(crate) fn may_fire(&self) -> bool {
+        Arc::strong_count(&self.0) > 1
     }
 
     /// Waits until it fires.
     pub(crate) async fn cancelled(&self) {
-        let mut seen = self.0.subscribe();
-        // The sender lives as long as this signal, so the wait ends only when it fires.
-        let _ = seen.wait_for(|fired| *fired).await;
+        let mut told = pin!(self.0.told.notified());
+        // Who fires from here on tells this wait too.
+        told.as_mut().enable();
+        if !self.is_cancelled() {
+            told.await;
+        }
     }
 }

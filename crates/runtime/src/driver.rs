@@ -2,11 +2,9 @@
 //! back. Every use goes through this one loop.
 
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
-use futures_util::FutureExt;
-use futures_util::future::{AbortHandle, Abortable};
-use futures_util::stream::{FuturesUnordered, StreamExt};
 use gesta_run::{
     Effect, Event, EventKind, FaultKind, FeedError, Input, InputKind, Met, Outcome, Run, RunError, RunResult, Status,
     Want, WantId,
@@ -20,14 +18,12 @@ use crate::document::{Asked, Working};
 use crate::error::AgentError;
 use crate::history::History;
 use crate::journal::Journal;
-use crate::perform::{self, Done};
+use crate::perform::{self, Begun, Done, Performing};
 use crate::progress::{Listener, Progress};
 use crate::trace;
 
 /// How often a lease is renewed while nothing is written.
 const RENEW_EVERY: Duration = Duration::from_secs(10);
-
-type Task = Abortable<perform::Performing>;
 
 /// Drives one run until it is closed or parked.
 pub(crate) struct Driver {
@@ -44,8 +40,8 @@ pub(crate) struct Driver {
     resumed: bool,
     /// The deadline that was told last, so that one is told once.
     ticked: Option<gesta_run::Timestamp>,
-    tasks: FuturesUnordered<Task>,
-    going: Vec<(WantId, AbortHandle)>,
+    /// What is being performed. Few things are at any time, so each is asked whenever one has news.
+    going: Vec<(WantId, Performing)>,
     run_span: Span,
     /// Of the trip whose answer came last, or is awaited.
     trip_span: Span,
@@ -60,8 +56,8 @@ impl Driver {
         cancel: Cancel,
         listener: Option<Listener>,
         resumed: bool,
-    ) -> Self {
-        Self {
+    ) -> Box<Self> {
+        Box::new(Self {
             run_span: trace::run_span(&run),
             trip_span: Span::none(),
             parts,
@@ -74,13 +70,12 @@ impl Driver {
             listener,
             resumed,
             ticked: None,
-            tasks: FuturesUnordered::new(),
             going: Vec::new(),
-        }
+        })
     }
 
     /// With a working copy of the document, which is kept with the turn.
-    pub(crate) fn with_document(mut self, working: Option<Working>) -> Self {
+    pub(crate) fn with_document(mut self: Box<Self>, working: Option<Working>) -> Box<Self> {
         if let Some(working) = &working {
             self.journal.has_document(working.from);
         }
@@ -93,42 +88,45 @@ impl Driver {
     }
 
     /// Drives the run, and hands back how it stands when nothing is left to do here.
-    pub(crate) async fn drive(mut self) -> Result<RunResult, AgentError> {
+    pub(crate) async fn drive(mut self: Box<Self>) -> Result<Arc<RunResult>, AgentError> {
         let span = self.run_span.clone();
         let result = match self.until_quiet().instrument(span).await {
             Ok(()) => self.run.into_result(),
             Err(why) => self.store_failed(&why).await,
         };
+        let result = Arc::new(result);
         if let Some(listener) = &self.listener {
-            listener(Progress::Finished(Box::new(result.clone())));
+            listener(Progress::Finished(result.clone()));
         }
         Ok(result)
     }
 
     async fn until_quiet(&mut self) -> Result<(), StoreError> {
-        if self.cancel.is_cancelled() {
-            let _ = self.feed(InputKind::Cancelled);
-        }
         loop {
-            self.start_wants().await?;
-            if self.tasks.is_empty() {
-                break;
+            if self.cancel.is_cancelled() && !self.cancel_fed() {
+                let _ = self.feed(InputKind::Cancelled);
             }
-            self.wait().await?;
+            let done = self.start_wants().await?;
+            if !done.is_empty() {
+                done.into_iter().for_each(|done| self.take(done));
+            } else if self.going.is_empty() {
+                break;
+            } else {
+                self.wait().await?;
+            }
+        }
+        if !self.run.closed() || self.run.can_go_on() {
+            crate::turn::store_snapshot(&self.parts).await?;
         }
         self.journal.leave(&self.run).await
     }
 
-    /// Stops what is no longer wanted and starts what is newly wanted.
-    async fn start_wants(&mut self) -> Result<(), StoreError> {
+    /// Stops what is no longer wanted and starts what is newly wanted. Gives what was answered at once.
+    async fn start_wants(&mut self) -> Result<Vec<Done>, StoreError> {
         let wants = self.run.wants();
-        self.going.retain(|(id, handle)| {
-            let wanted = wants.iter().any(|want| want.id == *id);
-            if !wanted {
-                handle.abort();
-            }
-            wanted
-        });
+        // Dropped, what is going on is stopped.
+        self.going.retain(|(id, _)| wants.iter().any(|want| want.id == *id));
+        let mut done = Vec::new();
         for want in wants {
             let waits_outside = matches!(want.effect, Effect::Hold(_));
             if waits_outside || self.going.iter().any(|(id, _)| *id == want.id) {
@@ -137,13 +135,17 @@ impl Driver {
             if want.effect.needs_stored_log() {
                 self.journal.flush(&self.run).await?;
             }
-            self.start(want);
+            match std::future::poll_fn(|cx| Poll::Ready(self.start(&want, cx))).await {
+                Begun::Done(answer) => done.push(answer),
+                Begun::Going(performing) => self.going.push((want.id, performing)),
+            }
         }
-        Ok(())
+        Ok(done)
     }
 
-    fn start(&mut self, want: Want) {
-        if want.effect == Effect::CallModel {
+    fn start(&mut self, want: &Want, cx: &mut Context<'_>) -> Begun {
+        let is_trip = want.effect == Effect::CallModel;
+        if is_trip {
             self.trip_span = trace::trip_span(&self.run, &self.parts.model_name);
             if let Some(listener) = &self.listener {
                 listener(Progress::TripStarted { trip: self.run.trip(), label: self.run.next_label() });
@@ -158,30 +160,21 @@ impl Driver {
             resumed: self.resumed,
             shortened: self.shortened,
         };
-        let (handle, registration) = AbortHandle::new_pair();
-        let _within = (want.effect == Effect::CallModel).then(|| self.trip_span.enter());
-        self.tasks.push(Abortable::new(stage.perform(&want), registration));
-        self.going.push((want.id, handle));
+        let _within = is_trip.then(|| self.trip_span.enter());
+        stage.begin(want, cx)
     }
 
     /// Waits for one thing to happen, then takes what else is at hand, so that it shares an append.
     async fn wait(&mut self) -> Result<(), StoreError> {
         let deadline = self.run.next_deadline().filter(|until| self.ticked != Some(*until));
         let left = deadline.map(|until| Duration::from_millis(until.since_ms(self.parts.clock.now())));
-        if self.cancel.is_cancelled() && !self.cancel_fed() {
-            let _ = self.feed(InputKind::Cancelled);
-            return Ok(());
-        }
         tokio::select! {
             biased;
-            done = self.tasks.next() => {
-                if let Some(Ok(done)) = done { self.take(done); }
-                while let Some(Some(done)) = self.tasks.next().now_or_never() {
-                    if let Ok(done) = done { self.take(done); }
-                }
-            }
+            done = any_done(&mut self.going) => done.into_iter().for_each(|done| self.take(done)),
             Some(asked) = asked(&mut self.working) => self.ask(asked),
-            () = self.cancel.cancelled(), if !self.cancel_fed() => { let _ = self.feed(InputKind::Cancelled); }
+            () = fired(&self.cancel), if self.cancel.may_fire() && !self.cancel_fed() => {
+                let _ = self.feed(InputKind::Cancelled);
+            }
             () = pause(left.unwrap_or(RENEW_EVERY)), if left.is_some() => {
                 self.ticked = deadline;
                 // A timer may fire within the last millisecond before its moment.
@@ -211,7 +204,6 @@ impl Driver {
     }
 
     fn take(&mut self, done: Done) {
-        self.going.retain(|(id, _)| *id != done.want);
         if let Met::Failed(fault) = &done.met
             && fault.kind == FaultKind::ContextLength
             && !self.shortened
@@ -257,29 +249,39 @@ impl Driver {
         if let Some(working) = &mut self.working {
             working.hand_back(&events);
         }
-        self.tell(&events);
-        self.journal.gather(events);
+        for event in events {
+            let event = Arc::new(event);
+            self.tell(&event);
+            self.journal.gather(event);
+        }
         Ok(())
     }
 
-    /// Tells the log and the listener what happened.
-    pub(crate) fn tell(&self, events: &[Event]) {
+    /// Tells of the events that the run began with, and keeps those that are not stored yet.
+    pub(crate) fn begin(&mut self, events: Vec<Event>) {
         for event in events {
-            trace::event(event, &self.run_span, &self.trip_span, self.parts.content.as_ref());
-            if let Some(listener) = &self.listener {
-                listener(Progress::Happened(Box::new(event.clone())));
-            }
+            let event = Arc::new(event);
+            self.tell(&event);
+            self.journal.gather_first(event);
         }
     }
 
-    pub(crate) async fn abandon(mut self) {
+    /// Tells the log and the listener what happened.
+    fn tell(&self, event: &Arc<Event>) {
+        trace::event(event, &self.run_span, &self.trip_span, self.parts.content.as_ref());
+        if let Some(listener) = &self.listener {
+            listener(Progress::Happened(event.clone()));
+        }
+    }
+
+    pub(crate) async fn abandon(mut self: Box<Self>) {
         self.journal.abandon().await;
     }
 
     /// A checkpoint that cannot be written ends the run here; its log goes on from the last one.
     async fn store_failed(&mut self, why: &StoreError) -> RunResult {
         tracing::error!(%why, "a checkpoint could not be written; the run stops here");
-        self.going.iter().for_each(|(_, handle)| handle.abort());
+        self.going.clear();
         self.journal.abandon().await;
         let mut result = self.run.result();
         result.status = Status::Ended;
@@ -287,6 +289,22 @@ impl Driver {
         result.error = Some(RunError::of(Outcome::StoreFailed, why.to_string()));
         result
     }
+}
+
+/// Waits until something that is being performed is done, and takes all that is.
+async fn any_done(going: &mut Vec<(WantId, Performing)>) -> Vec<Done> {
+    std::future::poll_fn(|cx| {
+        let mut all = Vec::new();
+        going.retain_mut(|(_, performing)| match performing.as_mut().poll(cx) {
+            Poll::Ready(done) => {
+                all.push(done);
+                false
+            }
+            Poll::Pending => true,
+        });
+        if all.is_empty() { Poll::Pending } else { Poll::Ready(all) }
+    })
+    .await
 }
 
 /// The next grant that a running call of the document asks for; never, where there is no document.
@@ -297,9 +315,14 @@ async fn asked(working: &mut Option<Working>) -> Option<Asked> {
     }
 }
 
+/// Waits for the signal, whose place in memory is taken only then.
+async fn fired(cancel: &Cancel) {
+    Box::pin(cancel.cancelled()).await;
+}
+
 /// A timer that is set up only when it is waited for.
 async fn pause(duration: Duration) {
-    tokio::time::sleep(duration).await;
+    Box::pin(tokio::time::sleep(duration)).await;
 }
 
 fn text_of(delta: &gesta_run::Delta) -> &str {

@@ -1,6 +1,6 @@
 //! What can go wrong around a run. How a run itself ends is in its result, never here.
 
-use gesta_run::{AnswerError, CallId, FeedError, PlanError, RunId};
+use gesta_run::{AnswerError, CallId, ConversationId, FeedError, PlanError, RunId};
 use gesta_store::StoreError;
 
 use crate::saved::StateError;
@@ -33,6 +33,14 @@ pub enum AgentError {
         /// Its open holds.
         open: Vec<CallId>,
     },
+    /// The conversation was begun with another agent.
+    #[error("conversation `{conversation}` is one of agent `{agent}`; name another conversation")]
+    OfAnother {
+        /// The conversation.
+        conversation: ConversationId,
+        /// Whose it is.
+        agent: String,
+    },
     /// Answers to holds were refused; nothing was recorded and nothing ran.
     #[error(transparent)]
     Answers(#[from] AnswerError),
@@ -58,6 +66,23 @@ pub enum AgentError {
     /// The conversation's document cannot be read.
     #[error("document: {0}")]
     Document(#[from] gesta_document::ImageError),
+    /// The document cannot be opened: a fault of whoever wrote it, or of the machine. Nothing of the run has happened.
+    #[error("{document}: {why}")]
+    Unopened {
+        /// What messages call it: its file, where it has one.
+        document: String,
+        /// Why.
+        why: Box<gesta_sandbox::Failure>,
+    },
+    /// A run cannot go on, because what its turn had made of the document cannot be read. A new message of its
+    /// conversation closes it.
+    #[error("run `{run}` cannot go on: what it had made of the document cannot be read: {why}")]
+    WorkingCopy {
+        /// The run.
+        run: RunId,
+        /// Why.
+        why: gesta_document::ImageError,
+    },
     /// A saved run was not taken.
     #[error(transparent)]
     State(#[from] StateError),

@@ -38,6 +38,9 @@ pub enum OpenError {
     /// `[network] allow` has mistakes.
     #[error("[network] allow: {0}")]
     Network(#[from] PolicyError),
+    /// The proxy that tools are to go through cannot be used.
+    #[error("GESTA_EGRESS_PROXY holds no address of a proxy; write http://HOST:PORT, or unset it")]
+    EgressProxy,
     /// The agent is not put together well.
     #[error(transparent)]
     Agent(#[from] AgentError),
@@ -84,6 +87,7 @@ impl FolderAgent {
             });
         if let Some(document) = &folder.settings.document {
             let settings = DocumentSettings {
+                name: folder.document_path(),
                 limits: document.limits.clone(),
                 added_tools: document.added_tools,
                 pool: document.pool(),
@@ -155,7 +159,11 @@ impl FolderAgent {
 
 fn caller(folder: &Folder, lookup: &Lookup) -> Result<Arc<HttpCaller>, OpenError> {
     let policy = Policy::new(&folder.settings.network_allow)?;
-    Ok(Arc::new(HttpCaller::new(policy, lookup)))
+    let caller = HttpCaller::new(policy, lookup);
+    if caller.has_wrong_proxy() {
+        return Err(OpenError::EgressProxy);
+    }
+    Ok(Arc::new(caller))
 }
 
 fn tools(folder: &Folder, caller: &Arc<HttpCaller>) -> Vec<Tool> {

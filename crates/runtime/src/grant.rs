@@ -34,7 +34,7 @@ impl Grant {
         body: impl Fn(A, Scope) -> Fut + Send + Sync + 'static,
     ) -> Self
     where
-        A: DeserializeOwned + JsonSchema + Send,
+        A: DeserializeOwned + JsonSchema + Send + 'static,
         R: Serialize,
         E: std::fmt::Display,
         Fut: Future<Output = Result<R, E>> + Send + 'static,

@@ -2,9 +2,9 @@
 
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 
-use gesta_run::json::Object;
-use gesta_run::{CallId, CallRecord, ContactId, ConversationId, Message, Phase, Ran, Ruling, RunId};
+use gesta_run::{Arguments, CallId, CallRecord, ContactId, ConversationId, Message, Phase, Ran, Ruling, RunId};
 use serde_json::Value;
 
 /// A call that is put to the hook, before it runs (`spec/contract.md`, 7.1). A copy: changing it changes nothing.
@@ -15,9 +15,9 @@ pub struct CallAsked {
     /// The tool.
     pub name: String,
     /// The model's arguments.
-    pub arguments: Object,
+    pub arguments: Arguments,
     /// The arguments' text as the model wrote it.
-    pub raw_arguments: String,
+    pub raw_arguments: Arc<str>,
     /// The trip it was made on.
     pub trip: u32,
     /// Its place in the answer, from 0.

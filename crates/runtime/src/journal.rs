@@ -14,7 +14,8 @@ pub(crate) struct Journal {
     place: Place,
     /// Events that the store has.
     stored: u64,
-    pending: Vec<Event>,
+    /// Shared with whoever listens.
+    pending: Vec<Arc<Event>>,
     /// The working copy of the document, where it is to be kept with the next append.
     working: Option<Vec<u8>>,
     /// The version of the conversation's document that the turn began with, where there is a document.
@@ -61,8 +62,8 @@ impl Journal {
         }
     }
 
-    pub(crate) fn gather(&mut self, events: Vec<Event>) {
-        self.pending.extend(events);
+    pub(crate) fn gather(&mut self, event: Arc<Event>) {
+        self.pending.push(event);
     }
 
     /// The turn has a working copy of the document, taken from this version of the conversation's.
@@ -81,7 +82,7 @@ impl Journal {
     }
 
     /// Takes the run's conversation now, in the transaction that stores its first events: a run that is left behind
-    /// can always be taken up.
+    /// can always be taken up. A lazy journal waits for [`Journal::gather_first`].
     pub(crate) async fn open(&mut self, first: &[Event]) -> Result<(), StoreError> {
         if let Place::New(new) = &self.place
             && !self.lazy
@@ -89,10 +90,15 @@ impl Journal {
             let lease = self.store.open(NewRun::clone(new), first).await?;
             self.place = Place::Leased(lease);
             self.stored = first.len() as u64;
-        } else {
-            self.pending.extend_from_slice(first);
         }
         Ok(())
+    }
+
+    /// Keeps one of the first events, where they were not stored when the journal was opened.
+    pub(crate) fn gather_first(&mut self, event: Arc<Event>) {
+        if matches!(self.place, Place::New(_)) {
+            self.pending.push(event);
+        }
     }
 
     /// Writes what was gathered, in one append.
@@ -114,8 +120,8 @@ impl Journal {
 
     async fn write(&mut self, run: &Run, release: bool) -> Result<(), StoreError> {
         if let Place::New(new) = &self.place {
-            let first = self.pending.split_first().map_or(&[][..], |(first, _)| std::slice::from_ref(first));
-            let lease = self.store.open(NewRun::clone(new), first).await?;
+            let first: Vec<Event> = self.pending.first().map(|event| Event::clone(event)).into_iter().collect();
+            let lease = self.store.open(NewRun::clone(new), &first).await?;
             self.stored = first.len() as u64;
             self.pending.drain(..first.len());
             self.place = Place::Leased(lease);
@@ -130,9 +136,9 @@ impl Journal {
         }
         let mut change = self.change(run, release);
         change.working = self.working.take();
-        self.store.append(lease, self.stored, &self.pending, change).await?;
-        self.stored += self.pending.len() as u64;
-        self.pending.clear();
+        let events: Vec<Event> = self.pending.drain(..).map(Arc::unwrap_or_clone).collect();
+        self.store.append(lease, self.stored, &events, change).await?;
+        self.stored += events.len() as u64;
         self.holds = run.holds().into_iter().map(|hold| hold.id).collect();
         if release {
             self.place = Place::Released;

@@ -58,7 +58,7 @@ pub use agent::{Agent, Ask, Resume, Resumed};
 pub use builder::{AgentBuilder, IntoRuling};
 pub use cancel::Cancel;
 pub use clock::Clock;
-pub use document::DocumentSettings;
+pub use document::{DocumentSettings, SceneDocuments};
 pub use error::AgentError;
 pub use folder_agent::{FolderAgent, OpenError, SecretsOf};
 pub use grant::Grant;

@@ -4,13 +4,13 @@ use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::Poll;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use gesta_run::json::Object;
 use gesta_run::{
-    Answer, Attempt, CallId, CallState, Delta, Effect, Fault, FaultKind, HookError, Message, Met, Phase, Run,
-    ToolEffect, Usage, Want, WantId,
+    Answer, Arguments, Attempt, CallId, CallState, Delta, Effect, Fault, FaultKind, HookError, Message, Met, Phase,
+    Ruling, Run, ToolEffect, Usage, Want, WantId,
 };
 use serde_json::Value;
 use tokio::runtime::{Handle, RuntimeFlavor};
@@ -22,7 +22,7 @@ use crate::document::Working;
 use crate::hook::{CallAsked, Hook, TurnSeen};
 use crate::model_call;
 use crate::progress::Listener;
-use crate::tool::{Scope, ToolBody};
+use crate::tool::Scope;
 
 /// How long a hook may take, and how long in a live session (`spec/contract.md`, 7.1).
 const HOOK_LIMIT: Duration = Duration::from_secs(10);
@@ -30,6 +30,16 @@ const HOOK_LIMIT_LIVE: Duration = Duration::from_secs(2);
 
 /// A want being performed.
 pub(crate) type Performing = Pin<Box<dyn Future<Output = Done> + Send>>;
+
+/// A want that was begun.
+// It lives for a moment, and a box for each answer is what it is there to save.
+#[allow(clippy::large_enum_variant)]
+pub(crate) enum Begun {
+    /// It was answered at once, as hooks and tools do that have nothing to wait for.
+    Done(Done),
+    /// It goes on.
+    Going(Performing),
+}
 
 /// What came of a want.
 pub(crate) struct Done {
@@ -52,21 +62,22 @@ pub(crate) struct Stage<'a> {
 }
 
 impl Stage<'_> {
-    pub(crate) fn perform(&self, want: &Want) -> Performing {
+    /// Begins a want, as part of the task that drives the run.
+    pub(crate) fn begin(&self, want: &Want, cx: &mut Context<'_>) -> Begun {
         let id = want.id.clone();
         match &want.effect {
-            Effect::CallModel => model_call::ask(self, id),
+            Effect::CallModel => Begun::Going(model_call::ask(self, id)),
             Effect::Offer => self.offer(id),
-            Effect::Decide(call) => self.decide(id, call),
-            Effect::RunTool(call) => self.run_tool(id, call),
-            Effect::DecideGrant(call, n) => self.decide_grant(id, call, *n),
-            Effect::RunGrant(call, n) => self.run_grant(id, call, *n),
-            Effect::Detect(backstop) => self.detect(id, *backstop),
-            Effect::RunBackstop(backstop) => self.run_backstop(id, *backstop),
+            Effect::Decide(call) => self.decide(id, call, cx),
+            Effect::RunTool(call) => self.run_tool(id, call, cx),
+            Effect::DecideGrant(call, n) => self.decide_grant(id, call, *n, cx),
+            Effect::RunGrant(call, n) => self.run_grant(id, call, *n, cx),
+            Effect::Detect(backstop) => self.detect(id, *backstop, cx),
+            Effect::RunBackstop(backstop) => self.run_backstop(id, *backstop, cx),
             // Whoever asked takes the result directly: that is the delivery.
             Effect::Deliver => ready(id, Met::Delivered { path: "inline".to_owned() }),
-            Effect::Perform(call) => self.perform_action(id, call),
-            Effect::Hold(_) => Box::pin(std::future::pending()),
+            Effect::Perform(call) => self.perform_action(id, call, cx),
+            Effect::Hold(_) => Begun::Going(Box::pin(std::future::pending())),
         }
     }
 
@@ -81,10 +92,10 @@ impl Stage<'_> {
     }
 
     /// The tools of the document are those of the run, read anew on each trip.
-    fn offer(&self, id: WantId) -> Performing {
+    fn offer(&self, id: WantId) -> Begun {
         let Some(working) = self.working else { return ready(id, Met::Offered { added: Vec::new() }) };
         let specs = working.specs();
-        met(id, async move {
+        going(id, async move {
             match specs.await {
                 Ok(added) => Met::Offered { added },
                 Err(failure) => Met::Failed(no_tools(&failure)),
@@ -92,25 +103,26 @@ impl Stage<'_> {
         })
     }
 
-    fn decide(&self, id: WantId, call: &CallId) -> Performing {
+    fn decide(&self, id: WantId, call: &CallId, cx: &mut Context<'_>) -> Begun {
         let (Some(hook), Some(call)) = (self.parts.hook.clone(), self.run.call(call)) else {
             return ready(id, Met::Decided(Ok(gesta_run::Decision::run())));
         };
         let scope = self.scope(&call.id);
-        let asked = self.asked(scope, call, &call.name, &call.model_arguments, call.raw_arguments.clone());
-        self.put_to_hook(id, hook, asked)
+        let asked = self.asked(scope, call, &call.name, call.model_arguments.clone(), call.raw_arguments.clone());
+        self.put_to_hook(id, hook, asked, cx)
     }
 
     /// A grant is put to the same hook as `Library.function`, with its arguments by name.
-    fn decide_grant(&self, id: WantId, call: &CallId, n: u32) -> Performing {
+    fn decide_grant(&self, id: WantId, call: &CallId, n: u32, cx: &mut Context<'_>) -> Begun {
         let (Some(hook), Some(state), Some(grant)) =
             (self.parts.hook.clone(), self.run.call(call), self.run.grant(call, n))
         else {
             return ready(id, Met::Decided(Ok(gesta_run::Decision::run())));
         };
         let raw = Value::Object(grant.asked.clone()).to_string();
-        let asked = self.asked(self.scope_of_grant(call, n), state, &grant.name, &grant.asked, raw);
-        self.put_to_hook(id, hook, asked)
+        let asked =
+            self.asked(self.scope_of_grant(call, n), state, &grant.name, grant.asked.clone().into(), raw.into());
+        self.put_to_hook(id, hook, asked, cx)
     }
 
     fn asked(
@@ -118,13 +130,13 @@ impl Stage<'_> {
         scope: Scope,
         call: &CallState,
         name: &str,
-        arguments: &Object,
-        raw_arguments: String,
+        arguments: Arguments,
+        raw_arguments: Arc<str>,
     ) -> CallAsked {
         CallAsked {
             id: scope.call,
             name: name.to_owned(),
-            arguments: arguments.clone(),
+            arguments,
             raw_arguments,
             trip: call.trip,
             index: call.index,
@@ -136,15 +148,15 @@ impl Stage<'_> {
         }
     }
 
-    fn put_to_hook(&self, id: WantId, hook: Arc<dyn Hook>, asked: CallAsked) -> Performing {
+    fn put_to_hook(&self, id: WantId, hook: Arc<dyn Hook>, asked: CallAsked, cx: &mut Context<'_>) -> Begun {
         let limit = if self.run.plan().spec.live { HOOK_LIMIT_LIVE } else { HOOK_LIMIT };
-        let limited = Limited::spawn(limit, async move { hook.decide(asked).await });
-        met(id, async move {
-            Met::Decided(match limited.wait().await {
+        let met = |answer: Result<Ruling, Broken>| {
+            Met::Decided(match answer {
                 Ok(ruling) => ruling,
                 Err(why) => Err(HookError(format!("the hook {why}"))),
             })
-        })
+        };
+        limited(id, limit, Span::none(), move || hook.decide(asked), met, cx)
     }
 
     /// Of a grant: its tool's call and which of that call.
@@ -152,7 +164,7 @@ impl Stage<'_> {
         Scope { call: CallId::new(format!("{call}/{n}")), ..self.scope(call) }
     }
 
-    fn run_grant(&self, id: WantId, call: &CallId, n: u32) -> Performing {
+    fn run_grant(&self, id: WantId, call: &CallId, n: u32, cx: &mut Context<'_>) -> Begun {
         let Some(grant) = self.run.grant(call, n) else { return ready(id, Met::Answered(Answer::Unknown)) };
         let limit_ms =
             self.run.plan().grant(&grant.name).map_or(gesta_run::grant::TIME_LIMIT_MS, |it| it.time_limit_ms);
@@ -162,25 +174,27 @@ impl Stage<'_> {
         };
         let name = grant.name.clone();
         let span = crate::trace::tool_span(&name, call);
-        let running = run_body(body, grant.arguments.clone(), self.scope_of_grant(call, n), limit_ms, span);
-        met(id, async move {
-            Met::Answered(running.await.unwrap_or_else(|| {
+        let (arguments, scope) = (grant.arguments.clone().into(), self.scope_of_grant(call, n));
+        let met = move |answer| {
+            Met::Answered(answered(answer).unwrap_or_else(|| {
                 tracing::error!(grant = %name, "a grant panicked");
                 Answer::Error("the grant failed inside (it panicked)".to_owned())
             }))
-        })
+        };
+        limited(id, Duration::from_millis(limit_ms), span, move || body.call_shared(arguments, scope), met, cx)
     }
 
-    fn run_tool(&self, id: WantId, call: &CallId) -> Performing {
+    fn run_tool(&self, id: WantId, call: &CallId, cx: &mut Context<'_>) -> Begun {
         let Some(state) = self.run.call(call) else { return ready(id, Met::Answered(Answer::Unknown)) };
-        let Some(arguments) = self.run.arguments_to_run(call).cloned() else {
+        if self.run.arguments_to_run(call).is_none() {
             let text = "the arguments are not those that were approved; the call was not run";
             return ready(id, Met::Answered(Answer::Error(text.to_owned())));
-        };
+        }
+        let arguments = state.arguments.clone();
         if let (true, Some(working)) = (state.tool.as_ref().is_some_and(|it| it.spec.document), self.working) {
             let span = crate::trace::tool_span(&state.name, call);
-            let running = working.call(state, arguments, self.parts.clock.now()).instrument(span);
-            return met(id, async move { Met::Answered(running.await) });
+            let running = working.call(state, arguments.into_object(), self.parts.clock.now()).instrument(span);
+            return going(id, async move { Met::Answered(running.await) });
         }
         let limit_ms = state.tool.as_ref().map_or(gesta_run::tool::TIME_LIMIT_MS, |tool| tool.spec.time_limit_ms);
         let Some(body) = self.parts.tools.get(&state.name).cloned() else {
@@ -189,16 +203,17 @@ impl Stage<'_> {
         };
         let name = state.name.clone();
         let span = crate::trace::tool_span(&name, call);
-        let running = run_body(body, arguments, self.scope(call), limit_ms, span);
-        met(id, async move {
-            Met::Answered(running.await.unwrap_or_else(|| {
+        let scope = self.scope(call);
+        let met = move |answer| {
+            Met::Answered(answered(answer).unwrap_or_else(|| {
                 tracing::error!(tool = %name, "a tool panicked");
                 Answer::Error("the tool failed inside (it panicked)".to_owned())
             }))
-        })
+        };
+        limited(id, Duration::from_millis(limit_ms), span, move || body.call_shared(arguments, scope), met, cx)
     }
 
-    fn perform_action(&self, id: WantId, call: &CallId) -> Performing {
+    fn perform_action(&self, id: WantId, call: &CallId, cx: &mut Context<'_>) -> Begun {
         let failed = |error: &str| Met::Performed(Attempt::Failed { error: error.to_owned() });
         let Some((tool, arguments)) = self.run.action(call) else { return ready(id, failed("gone")) };
         let plan = self.run.plan();
@@ -207,17 +222,19 @@ impl Stage<'_> {
             return ready(id, failed("config_removed"));
         };
         let span = crate::trace::tool_span(tool, call);
-        let running = run_body(body, arguments.clone(), self.scope(call), spec.spec.time_limit_ms, span);
-        met(id, async move {
+        let (arguments, scope) = (Object::clone(arguments).into(), self.scope(call));
+        let met = |answer| {
             let failed = |error: String| Attempt::Failed { error };
-            Met::Performed(match running.await {
+            Met::Performed(match answered(answer) {
                 Some(Answer::Ok(_)) => Attempt::Performed,
                 Some(Answer::Error(text)) => failed(text),
                 Some(Answer::TimedOut | Answer::TimedOutWith(_)) => failed("timeout".to_owned()),
                 Some(Answer::Unknown) => failed("outcome_unknown".to_owned()),
                 None => failed("panicked".to_owned()),
             })
-        })
+        };
+        let limit = Duration::from_millis(spec.spec.time_limit_ms);
+        limited(id, limit, span, move || body.call_shared(arguments, scope), met, cx)
     }
 
     fn seen(&self, backstop: usize) -> TurnSeen {
@@ -244,22 +261,22 @@ impl Stage<'_> {
         Duration::from_millis(spec.map_or(gesta_run::tool::TIME_LIMIT_MS, |spec| spec.time_limit_ms))
     }
 
-    fn detect(&self, id: WantId, backstop: usize) -> Performing {
+    fn detect(&self, id: WantId, backstop: usize, cx: &mut Context<'_>) -> Begun {
         let Some(body) = self.parts.backstops.get(backstop).cloned() else {
             return ready(id, Met::Detected(Err("it has no body here".to_owned())));
         };
         let seen = self.seen(backstop);
-        let limited = Limited::spawn(self.backstop_limit(backstop), async move { body.detect(seen).await });
-        met(id, async move { Met::Detected(limited.wait().await.unwrap_or_else(|why| Err(format!("detect {why}")))) })
+        let met = |answer: Result<_, Broken>| Met::Detected(answer.unwrap_or_else(|why| Err(format!("detect {why}"))));
+        limited(id, self.backstop_limit(backstop), Span::none(), move || body.detect(seen), met, cx)
     }
 
-    fn run_backstop(&self, id: WantId, backstop: usize) -> Performing {
+    fn run_backstop(&self, id: WantId, backstop: usize, cx: &mut Context<'_>) -> Begun {
         let Some(body) = self.parts.backstops.get(backstop).cloned() else {
             return ready(id, Met::Ran(Err("it has no body here".to_owned())));
         };
         let seen = self.seen(backstop);
-        let limited = Limited::spawn(self.backstop_limit(backstop), async move { body.run(seen).await });
-        met(id, async move { Met::Ran(limited.wait().await.unwrap_or_else(|why| Err(format!("run {why}")))) })
+        let met = |answer: Result<_, Broken>| Met::Ran(answer.unwrap_or_else(|why| Err(format!("run {why}"))));
+        limited(id, self.backstop_limit(backstop), Span::none(), move || body.run(seen), met, cx)
     }
 }
 
@@ -275,36 +292,64 @@ pub(crate) fn no_tools(why: &dyn std::fmt::Display) -> Fault {
     }
 }
 
-fn ready(want: WantId, met: Met) -> Performing {
-    Box::pin(std::future::ready(Done { want, met, held_back: None }))
+fn ready(want: WantId, met: Met) -> Begun {
+    Begun::Done(Done { want, met, held_back: None })
 }
 
-fn met(want: WantId, answer: impl Future<Output = Met> + Send + 'static) -> Performing {
-    Box::pin(async move { Done { want, met: answer.await, held_back: None } })
+fn going(want: WantId, answer: impl Future<Output = Met> + Send + 'static) -> Begun {
+    Begun::Going(Box::pin(async move { Done { want, met: answer.await, held_back: None } }))
 }
 
-/// Runs a body in a task of its own, so that one that blocks its thread or panics hurts nobody else. None: it panicked.
-async fn run_body(
-    body: Arc<dyn ToolBody>,
-    arguments: Object,
-    scope: Scope,
-    limit_ms: u64,
-    span: Span,
-) -> Option<Answer> {
-    let work = async move { body.call(arguments, scope).await };
-    let limited = Limited::spawn(Duration::from_millis(limit_ms), work.instrument(span));
-    match limited.wait().await {
+/// What a body gave back; none where it panicked.
+fn answered(answer: Result<Answer, Broken>) -> Option<Answer> {
+    match answer {
         Ok(answer) => Some(answer),
         Err(Broken::TooLate) => Some(Answer::TimedOut),
         Err(Broken::Panicked) => None,
     }
 }
 
-/// Someone else's code under a time limit; dropped, it is stopped. Where several threads work it is in a task of its own
-/// from the start; on a single one it comes to that only if it has to wait.
-enum Limited<T> {
-    New(Pin<Box<dyn Future<Output = T> + Send>>, Duration),
-    Begun(Task<T>, Duration),
+/// Someone else's code, some time later.
+type Work<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+
+/// Begins someone else's code under a time limit; one that panics hurts nobody else. Where several threads work it is in
+/// a task of its own from the start, because it may block its thread; on a single one it comes to that only if it has
+/// to wait. Dropped, it is stopped.
+fn limited<T: Send + 'static>(
+    id: WantId,
+    limit: Duration,
+    span: Span,
+    work: impl FnOnce() -> Work<T> + Send + 'static,
+    met: impl FnOnce(Result<T, Broken>) -> Met + Send + 'static,
+    cx: &mut Context<'_>,
+) -> Begun {
+    let task = match Handle::try_current().map(|runtime| runtime.runtime_flavor()) {
+        Ok(RuntimeFlavor::CurrentThread) => {
+            let within = span.enter();
+            let first = catch_unwind(AssertUnwindSafe(|| {
+                let mut work = work();
+                match work.as_mut().poll(cx) {
+                    Poll::Ready(value) => Ok(value),
+                    Poll::Pending => Err(work),
+                }
+            }));
+            drop(within);
+            match first {
+                Ok(Ok(value)) => return ready(id, met(Ok(value))),
+                Ok(Err(work)) => tokio::spawn(work.instrument(span)),
+                Err(_) => return ready(id, met(Err(Broken::Panicked))),
+            }
+        }
+        _ => tokio::spawn(async move { work().await }.instrument(span)),
+    };
+    let mut task = Task(task);
+    going(id, async move {
+        met(match tokio::time::timeout(limit, &mut task.0).await {
+            Ok(Ok(value)) => Ok(value),
+            Ok(Err(_)) => Err(Broken::Panicked),
+            Err(_) => Err(Broken::TooLate),
+        })
+    })
 }
 
 /// A task that is stopped when nobody waits for it any more.
@@ -322,35 +367,6 @@ impl std::fmt::Display for Broken {
             Self::TooLate => "took too long",
             Self::Panicked => "panicked",
         })
-    }
-}
-
-impl<T: Send + 'static> Limited<T> {
-    fn spawn(limit: Duration, work: impl Future<Output = T> + Send + 'static) -> Self {
-        match Handle::try_current().map(|runtime| runtime.runtime_flavor()) {
-            Ok(RuntimeFlavor::CurrentThread) => Self::New(Box::pin(work), limit),
-            _ => Self::Begun(Task(tokio::spawn(work)), limit),
-        }
-    }
-
-    async fn wait(self) -> Result<T, Broken> {
-        let (mut task, limit) = match self {
-            Self::Begun(task, limit) => (task, limit),
-            Self::New(mut work, limit) => {
-                let first =
-                    std::future::poll_fn(|cx| Poll::Ready(catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(cx)))));
-                match first.await {
-                    Ok(Poll::Ready(value)) => return Ok(value),
-                    Ok(Poll::Pending) => (Task(tokio::spawn(work)), limit),
-                    Err(_) => return Err(Broken::Panicked),
-                }
-            }
-        };
-        match tokio::time::timeout(limit, &mut task.0).await {
-            Ok(Ok(value)) => Ok(value),
-            Ok(Err(_)) => Err(Broken::Panicked),
-            Err(_) => Err(Broken::TooLate),
-        }
     }
 }
 

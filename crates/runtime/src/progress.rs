@@ -12,6 +12,14 @@ pub enum Progress {
         /// The run.
         run: RunId,
     },
+    /// The turn before was left unfinished when its process died, and is ended first: what had happened in it. What
+    /// is told until [`Progress::Started`] belongs to that run.
+    TakenUp {
+        /// That run.
+        run: RunId,
+        /// Its log so far.
+        events: Vec<Event>,
+    },
     /// The model is being asked.
     TripStarted {
         /// The trip, from 0.
@@ -27,9 +35,9 @@ pub enum Progress {
         delta: Delta,
     },
     /// Something happened; it is in the log.
-    Happened(Box<Event>),
+    Happened(Arc<Event>),
     /// The turn is over for now: ended or parked. The last thing told.
-    Finished(Box<RunResult>),
+    Finished(Arc<RunResult>),
 }
 
 /// Takes what happens. Called in the driver: it must not block.

@@ -44,7 +44,7 @@ pub(crate) async fn resume(parts: &Arc<Parts>, id: &RunId, resume: Resume) -> Re
         }
         return Err(refused(id, why));
     }
-    Ok(Resumed { result: driver.drive().await?, already_answered })
+    Ok(Resumed { result: driver.drive().await.map(Arc::unwrap_or_clone)?, already_answered })
 }
 
 /// Closes a parked run, or one that could have gone on, because a new turn begins.
@@ -54,6 +54,20 @@ pub(crate) async fn supersede(parts: &Arc<Parts>, id: &RunId) -> Result<(), Agen
     // What the turn made of the document is dropped, so that it need not be readable.
     let mut driver = recovered(taken_up(parts, run, &head, lease, &Resume::default()).await?);
     if let Err(why) = driver.feed(InputKind::Superseded) {
+        driver.abandon().await;
+        return Err(AgentError::Input(why));
+    }
+    driver.drive().await.map(drop)
+}
+
+/// Ends a run that was left when its process died, under another configuration than the present one: its tools and its
+/// model are not here, and what goes by their names is something else. What had begun has an unknown outcome.
+pub(crate) async fn close_left(parts: &Arc<Parts>, id: &RunId, resume: Resume) -> Result<(), AgentError> {
+    let lease = claim(parts, id).await?;
+    let (run, head) = load_leased(parts, id, &lease).await?;
+    let mut driver = recovered(taken_up(parts, run, &head, lease, &resume).await?);
+    // A call that only reads would be made again: not with another's tools.
+    if let Err(why) = driver.feed(InputKind::Cancelled) {
         driver.abandon().await;
         return Err(AgentError::Input(why));
     }
@@ -109,7 +123,7 @@ async fn taken_up(
     head: &RunHead,
     lease: Lease,
     resume: &Resume,
-) -> Result<Driver, AgentError> {
+) -> Result<Box<Driver>, AgentError> {
     let history = match &head.conversation {
         Some(conversation) => {
             History::new(parts.store.history(conversation, parts.history.turns_max).await?, parts.history)
@@ -125,7 +139,7 @@ async fn taken_up(
 }
 
 /// Whoever worked on it is gone, where it was left: what had begun and is not answered has an unknown outcome.
-fn recovered(mut driver: Driver) -> Driver {
+fn recovered(mut driver: Box<Driver>) -> Box<Driver> {
     let left = driver.run().wants().iter().any(|want| !matches!(want.effect, Effect::Hold(_)));
     if left {
         let _ = driver.feed(InputKind::Recovered);

@@ -1,5 +1,7 @@
 //! A run that its caller keeps: the hash of its plan and its events, signed as a whole (`spec/contract.md`, 7.6).
 
+use std::sync::Arc;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use gesta_run::{ContactId, ConversationId, Event, Run, RunId, Timestamp};
@@ -96,7 +98,7 @@ fn read(text: &str) -> Result<State, StateError> {
     Ok(state)
 }
 
-async fn take(parts: &std::sync::Arc<Parts>, state: State) -> Result<RunId, AgentError> {
+async fn take(parts: &Arc<Parts>, state: State) -> Result<RunId, AgentError> {
     let id = state.run.clone();
     let plan = resume::pinned_plan(parts, &id, &state.config).await?;
     let run = Run::replay(plan, &state.events);
@@ -124,7 +126,7 @@ async fn take(parts: &std::sync::Arc<Parts>, state: State) -> Result<RunId, Agen
         }
         Err(why) => return Err(why.into()),
     }
-    journal.gather(rest.to_vec());
+    rest.iter().for_each(|event| journal.gather(Arc::new(event.clone())));
     if let Some(working) = state.working {
         journal.keep(STANDARD.decode(working).map_err(|why| StateError::Unreadable(why.to_string()))?);
     }

@@ -12,8 +12,9 @@ use gesta_run::RunResult;
 use crate::agent::{Agent, Ask};
 use crate::error::AgentError;
 use crate::progress::Progress;
+use crate::turn;
 
-type Turn = Pin<Box<dyn Future<Output = Result<RunResult, AgentError>> + Send>>;
+type Turn = Pin<Box<dyn Future<Output = Result<Arc<RunResult>, AgentError>> + Send>>;
 type Queue = Arc<Mutex<VecDeque<Progress>>>;
 
 /// A turn that goes on while it is polled. Ends after [`Progress::Finished`], or with an error if it could not begin.
@@ -33,7 +34,7 @@ impl TurnStream {
             }
             told.lock().unwrap_or_else(PoisonError::into_inner).push_back(progress);
         }));
-        Self { queue, turn: Some(Box::pin(async move { agent.run(ask).await })) }
+        Self { queue, turn: Some(Box::pin(async move { turn::run(&agent.0, ask).await })) }
     }
 
     fn pop(&self) -> Option<Progress> {

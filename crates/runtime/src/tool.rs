@@ -1,11 +1,14 @@
 //! Tools with a body: typed async functions, or anything that implements [`ToolBody`].
 
 use std::future::Future;
+use std::marker::PhantomData;
 use std::pin::Pin;
 use std::sync::Arc;
 
 use gesta_run::json::Object;
-use gesta_run::{Accepts, Answer, CallId, ContactId, ConversationId, PatternSpec, RunId, ToolEffect, ToolSpec};
+use gesta_run::{
+    Accepts, Answer, Arguments, CallId, ContactId, ConversationId, PatternSpec, RunId, ToolEffect, ToolSpec,
+};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -38,6 +41,12 @@ pub type AnswerFuture = Pin<Box<dyn Future<Output = Answer> + Send>>;
 pub trait ToolBody: Send + Sync {
     /// Runs one call. The time limit is the driver's.
     fn call(&self, arguments: Object, scope: Scope) -> AnswerFuture;
+
+    /// The same with arguments that the run still has, which are copied for [`ToolBody::call`]. A body that only reads
+    /// them need not do so.
+    fn call_shared(&self, arguments: Arguments, scope: Scope) -> AnswerFuture {
+        self.call(arguments.into_object(), scope)
+    }
 }
 
 impl<F> ToolBody for F
@@ -46,6 +55,35 @@ where
 {
     fn call(&self, arguments: Object, scope: Scope) -> AnswerFuture {
         self(arguments, scope)
+    }
+}
+
+/// A function whose arguments have a type.
+struct Typed<A, B> {
+    body: B,
+    arguments: PhantomData<fn(A)>,
+}
+
+impl<A, R, E, Fut, B> ToolBody for Typed<A, B>
+where
+    A: DeserializeOwned + Send,
+    R: Serialize,
+    E: std::fmt::Display,
+    Fut: Future<Output = Result<R, E>> + Send + 'static,
+    B: Fn(A, Scope) -> Fut + Send + Sync + 'static,
+{
+    fn call(&self, arguments: Object, scope: Scope) -> AnswerFuture {
+        self.call_shared(arguments.into(), scope)
+    }
+
+    fn call_shared(&self, arguments: Arguments, scope: Scope) -> AnswerFuture {
+        match A::deserialize(&*arguments) {
+            Ok(arguments) => {
+                let running = (self.body)(arguments, scope);
+                Box::pin(async move { answer_of(running.await) })
+            }
+            Err(why) => Box::pin(std::future::ready(Answer::Error(format!("the arguments do not fit: {why}")))),
+        }
     }
 }
 
@@ -71,7 +109,7 @@ impl Tool {
         body: impl Fn(A, Scope) -> Fut + Send + Sync + 'static,
     ) -> Self
     where
-        A: DeserializeOwned + JsonSchema + Send,
+        A: DeserializeOwned + JsonSchema + Send + 'static,
         R: Serialize,
         E: std::fmt::Display,
         Fut: Future<Output = Result<R, E>> + Send + 'static,
@@ -85,7 +123,7 @@ impl Tool {
         body: impl Fn(A, Scope) -> Fut + Send + Sync + 'static,
     ) -> (Value, impl ToolBody + 'static)
     where
-        A: DeserializeOwned + JsonSchema + Send,
+        A: DeserializeOwned + JsonSchema + Send + 'static,
         R: Serialize,
         E: std::fmt::Display,
         Fut: Future<Output = Result<R, E>> + Send + 'static,
@@ -94,16 +132,7 @@ impl Tool {
             .with(|settings| settings.inline_subschemas = true)
             .into_generator()
             .into_root_schema_for::<A>();
-        let body = move |arguments: Object, scope: Scope| -> AnswerFuture {
-            match serde_json::from_value::<A>(Value::Object(arguments)) {
-                Ok(arguments) => {
-                    let running = body(arguments, scope);
-                    Box::pin(async move { answer_of(running.await) })
-                }
-                Err(why) => Box::pin(std::future::ready(Answer::Error(format!("the arguments do not fit: {why}")))),
-            }
-        };
-        (parameters(schema.to_value()), body)
+        (parameters(schema.to_value()), Typed { body, arguments: PhantomData })
     }
 
     /// A tool whose schema is written by hand.

@@ -24,14 +24,15 @@ const LEFT_MAX: usize = 4;
 /// How often a turn that waits for its conversation asks whether it is free.
 const QUEUE_EVERY: Duration = Duration::from_millis(20);
 
-pub(crate) async fn run(parts: &Arc<Parts>, ask: Ask) -> Result<RunResult, AgentError> {
+/// The result is shared with whoever listened to the end.
+pub(crate) async fn run(parts: &Arc<Parts>, mut ask: Ask) -> Result<Arc<RunResult>, AgentError> {
     let at = parts.clock.now();
     let id = ask.run.clone().unwrap_or_else(gesta_store::new_run_id);
     let opening = Opening {
         run: id.clone(),
         conversation: ask.conversation.clone(),
         contact: ask.contact.clone(),
-        input: ask.input.clone(),
+        input: std::mem::take(&mut ask.input),
         now: clock::notice(at, &parts.zone, &parts.plan.spec.timezone),
     };
     // The machine looks at the input before anything is stored: an input it refuses leaves no trace.
@@ -45,10 +46,15 @@ pub(crate) async fn run(parts: &Arc<Parts>, ask: Ask) -> Result<RunResult, Agent
         config: parts.plan.hash().to_owned(),
         at,
     };
-    // A document that cannot be read leaves no trace either: nothing of the run is stored then.
-    working(parts, &id, ask.conversation.as_ref(), false).await?;
-    let journal = open(parts, new, &events, &ask).await?;
-    let working = working(parts, &id, ask.conversation.as_ref(), false).await?;
+    belongs(parts, ask.conversation.as_ref()).await?;
+    // A document that cannot be read or opened leaves no trace either: nothing of the run is stored then.
+    let opened = working(parts, &id, ask.conversation.as_ref(), false).await?;
+    let journal = if !parts.stored && ask.conversation.is_none() {
+        Journal::new(parts.store.clone(), new, true)
+    } else {
+        Box::pin(open(parts, new, &events, &ask)).await?
+    };
+    let working = unless_changed(opened, working_unopened(parts, &id, ask.conversation.as_ref(), false).await?);
     let history = match &ask.conversation {
         Some(conversation) => {
             History::new(parts.store.history(conversation, parts.history.turns_max).await?, parts.history)
@@ -59,31 +65,64 @@ pub(crate) async fn run(parts: &Arc<Parts>, ask: Ask) -> Result<RunResult, Agent
         listener(Progress::Started { run: id });
     }
     let driver = Driver::new(parts.clone(), run, journal, history, ask.cancel, ask.listener, false);
-    let driver = driver.with_document(working);
-    driver.tell(&events);
+    let mut driver = driver.with_document(working);
+    driver.begin(events);
     driver.drive().await
 }
 
-/// The turn's working copy of the document, where the agent has one.
+/// A conversation is one agent's: what was said to one is not told to another, and what waits in it is not closed by
+/// another.
+async fn belongs(parts: &Arc<Parts>, conversation: Option<&ConversationId>) -> Result<(), AgentError> {
+    let Some(conversation) = conversation else { return Ok(()) };
+    match parts.store.conversation(conversation).await? {
+        Some(head) if head.agent != parts.plan.spec.agent => {
+            Err(AgentError::OfAnother { conversation: conversation.clone(), agent: head.agent })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The turn's working copy of the document, opened, where the agent has one.
 pub(crate) async fn working(
     parts: &Arc<Parts>,
     run: &RunId,
     conversation: Option<&ConversationId>,
     resumed: bool,
 ) -> Result<Option<Working>, AgentError> {
+    let working = working_unopened(parts, run, conversation, resumed).await?;
+    if let Some(working) = &working {
+        working.open().await?;
+    }
+    Ok(working)
+}
+
+/// The copy that was opened before the conversation was the run's, unless another turn has changed the document since.
+fn unless_changed(opened: Option<Working>, now: Option<Working>) -> Option<Working> {
+    match (opened, now) {
+        (Some(opened), Some(now)) if opened.from == now.from => Some(opened),
+        (_, now) => now,
+    }
+}
+
+async fn working_unopened(
+    parts: &Arc<Parts>,
+    run: &RunId,
+    conversation: Option<&ConversationId>,
+    resumed: bool,
+) -> Result<Option<Working>, AgentError> {
     match &parts.documents {
-        Some(documents) => documents.open(parts.store.as_ref(), run, conversation, resumed).await.map(Some),
+        // Set aside, so that a run without a document takes no memory for it.
+        Some(documents) => Box::pin(documents.open(parts.store.as_ref(), run, conversation, resumed)).await.map(Some),
         None => Ok(None),
     }
 }
 
 async fn open(parts: &Arc<Parts>, new: NewRun, first: &[Event], ask: &Ask) -> Result<Journal, AgentError> {
     store_snapshot(parts).await?;
-    let lazy = !parts.stored && new.conversation.is_none();
     let mut left = 0;
     let mut executing = Executing::default();
     loop {
-        let mut journal = Journal::new(parts.store.clone(), new.clone(), lazy);
+        let mut journal = Journal::new(parts.store.clone(), new.clone(), false);
         match journal.open(first).await {
             Ok(()) => return Ok(journal),
             Err(StoreError::ConversationBusy { run, busy: Busy::Open, .. })
@@ -137,9 +176,17 @@ async fn make_room(
     match busy {
         Busy::Open => Err(AgentError::Busy { run }),
         Busy::Left => {
-            // Boxed, because taking a run up drives it, and driving is what this is part of.
+            let stored = parts.store.load(&run).await?;
+            if let Some(listener) = listener {
+                listener(Progress::TakenUp { run: run.clone(), events: stored.events });
+            }
             let going_on = Resume { listener: listener.clone(), ..Resume::default() };
-            Box::pin(resume::resume(parts, &run, going_on)).await.map(drop)
+            // Boxed, because taking a run up drives it, and driving is what this is part of.
+            if stored.head.config == parts.plan.hash() {
+                Box::pin(resume::resume(parts, &run, going_on)).await.map(drop)
+            } else {
+                Box::pin(resume::close_left(parts, &run, going_on)).await
+            }
         }
         Busy::Parked | Busy::CanGoOn => match Box::pin(resume::supersede(parts, &run)).await {
             Err(AgentError::Input(FeedError::Waiting { open })) => Err(AgentError::Waiting { run, open }),
@@ -151,11 +198,11 @@ async fn make_room(
 }
 
 /// Keeps the configuration by value, once, so that a parked run goes on with what it parked under.
-async fn store_snapshot(parts: &Arc<Parts>) -> Result<(), AgentError> {
+pub(crate) async fn store_snapshot(parts: &Parts) -> Result<(), StoreError> {
     if parts.snapshot_stored.load(Ordering::Relaxed) {
         return Ok(());
     }
-    parts.store.put_config(parts.plan.hash(), &parts.snapshot.to_string()).await?;
+    parts.store.put_config(parts.plan.hash(), &parts.snapshot().to_string()).await?;
     parts.snapshot_stored.store(true, Ordering::Relaxed);
     Ok(())
 }

@@ -95,7 +95,7 @@ async fn the_log_of_a_streamed_run_equals_that_of_a_plain_one() {
         let ask = Ask { run: Some("r1".into()), ..Ask::from("Move my visit to Friday") };
         let told: Vec<Progress> = agent.stream(ask).map(Result::unwrap).collect().await;
         let events = told.into_iter().filter_map(|it| match it {
-            Progress::Happened(event) => Some(*event),
+            Progress::Happened(event) => Some(Arc::unwrap_or_clone(event)),
             _ => None,
         });
         events.collect::<Vec<_>>()

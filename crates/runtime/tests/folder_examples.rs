@@ -25,6 +25,10 @@ fn holds(dir: &Path, source: &Path) {
     for name in scene_files(dir) {
         let text = std::fs::read_to_string(dir.join(&name)).unwrap();
         assert!(!text.contains("out of turn"), "{}: a line comes when nobody waits for it", dir.join(&name).display());
+        if gesta_scene::Scene::read_for(&text, &plan).is_ok_and(|scene| scene.carried().is_some()) {
+            // A worker plays it, which this program is none of: the tests of `gesta-cli` do.
+            continue;
+        }
         match gesta_scene::check_for(&text, &plan) {
             Ok(()) => {}
             Err(SceneError::Differs(it)) if std::env::var_os("UPDATE_EXPECT").is_some() => {

@@ -58,10 +58,12 @@ fn ask() -> Ask {
 
 fn log_of(told: Vec<Progress>) -> Vec<Event> {
     let event = |it| match it {
-        Progress::Happened(event) => Some(*event),
-        Progress::Started { .. } | Progress::TripStarted { .. } | Progress::Delta { .. } | Progress::Finished(_) => {
-            None
-        }
+        Progress::Happened(event) => Some(Arc::unwrap_or_clone(event)),
+        Progress::Started { .. }
+        | Progress::TakenUp { .. }
+        | Progress::TripStarted { .. }
+        | Progress::Delta { .. }
+        | Progress::Finished(_) => None,
     };
     told.into_iter().filter_map(event).collect()
 }
@@ -91,7 +93,7 @@ async fn stream(agent: &Agent) -> (Vec<Event>, RunResult) {
     if result.outcome == Some(Outcome::Completed) {
         assert!(said.is_empty() || said == result.text, "{said}");
     }
-    (log_of(told), *result)
+    (log_of(told), Arc::unwrap_or_clone(result))
 }
 
 /// What the model's failure was, where it is what ended the run.

@@ -11,7 +11,7 @@ use gesta_run::{
     Answer, CallStatus, Decision, HoldAnswer, HoldReply, HoldState, Message, Outcome, RunId, RunResult, Status,
     ToolEffect, ToolSpec,
 };
-use gesta_runtime::{Agent, AgentError, AnswerFuture, Ask, Resume, Scope, Tool};
+use gesta_runtime::{Agent, AgentError, AnswerFuture, Ask, Progress, Resume, Scope, Tool};
 use gesta_scene::Script;
 use gesta_store::{HoldFilter, Sqlite, Store, StoreOptions};
 use serde_json::{Value, json};
@@ -293,4 +293,41 @@ fn every_call_has_its_result(messages: &[Message]) {
         };
         assert_eq!(calls, results);
     }
+}
+
+#[tokio::test]
+async fn a_run_that_was_left_is_not_gone_on_with_by_other_tools_of_the_same_names() {
+    let (dir, gate) = (tempfile::tempdir().unwrap(), Gate::waiting());
+    let first = agent(dir.path(), &gate, ToolEffect::ReadsOnly, false);
+    let talk = |run: &str| Ask { conversation: Some("k".into()), ..ask(run) };
+    leave_in_the_middle(&first, &gate, async { first.run(talk("r1")).await.is_ok() }).await;
+    drop(first);
+
+    let other = Gate::default();
+    let (told, listener) = std::sync::mpsc::channel();
+    let told = std::sync::Mutex::new(told);
+    let next = agent(dir.path(), &other, ToolEffect::Once, false);
+    let ask = Ask { listener: Some(Arc::new(move |progress| drop(told.lock().unwrap().send(progress)))), ..talk("r2") };
+    let result = next.run(ask).await.unwrap();
+    assert_eq!((result.outcome, other.ran()), (Some(Outcome::Completed), 1), "its own call alone");
+    let left = next.look(&"r1".into()).await.unwrap();
+    assert_eq!((left.outcome, left.tool_calls[0].status), (Some(Outcome::Cancelled), CallStatus::OutcomeUnknown));
+    every_call_has_its_result(&left.transcript);
+    let first_told = listener.recv().unwrap();
+    assert!(
+        matches!(&first_told, Progress::TakenUp { run, events } if run.as_str() == "r1" && events.len() > 2),
+        "{first_told:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_conversation_is_one_agents() {
+    let (dir, gate) = (tempfile::tempdir().unwrap(), Gate::default());
+    let talk = |run: &str| Ask { conversation: Some("k".into()), ..ask(run) };
+    agent(dir.path(), &gate, ToolEffect::Once, true).run(talk("r1")).await.unwrap();
+    let other =
+        Agent::builder().name("other").model(model("model: Hello"), "s").store(store(dir.path())).build().unwrap();
+    let refused = other.run(talk("r2")).await.unwrap_err();
+    assert!(matches!(&refused, AgentError::OfAnother { agent, .. } if agent == "mover"), "{refused}");
+    assert_eq!(other.store().holds(&HoldFilter::default()).await.unwrap().len(), 1, "what waits still waits");
 }

@@ -64,6 +64,9 @@ pub(crate) enum Answer {
     },
     Opened {
         added: Vec<AddedTool>,
+        /// Tools of the data that were not taken.
+        #[serde(default)]
+        left_out: Vec<String>,
     },
     NotOpened {
         error: OpenError,
@@ -86,6 +89,9 @@ pub(crate) enum Answer {
     /// Whatever was asked did not succeed; the document is as it was before.
     Failed {
         error: CallError,
+        /// What was printed until then, where the process has no log of its own for it.
+        #[serde(default)]
+        log: String,
         resident_bytes: u64,
     },
     ToolAdded {

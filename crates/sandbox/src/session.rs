@@ -41,6 +41,7 @@ pub struct Session {
     document: Opened,
     /// The tools as last described, until something changes.
     specs: Option<Vec<ToolSpec>>,
+    left_out: Vec<String>,
 }
 
 /// An answer, what was printed meanwhile, and the worker that gave it.
@@ -75,7 +76,7 @@ impl Pool {
     /// A working copy of a document. `conversation` names whose it is, across all tenants: no process ever sees two.
     pub fn session(&self, conversation: &str, record: Record, terms: Terms) -> Session {
         let document = Opened { conversation: conversation.into(), record: Arc::new(record), terms: Arc::new(terms) };
-        Session { pool: self.clone(), document, specs: None }
+        Session { pool: self.clone(), document, specs: None, left_out: Vec::new() }
     }
 }
 
@@ -83,6 +84,12 @@ impl Session {
     /// The document as it stands after the last call that succeeded.
     pub fn record(&self) -> &Record {
         &self.document.record
+    }
+
+    /// Tools that stood in the data of the record as it was last opened, and were not taken: functions come from the base
+    /// and the recorded sources alone.
+    pub fn left_out(&self) -> &[String] {
+        &self.left_out
     }
 
     /// The tools, as the model is to see them.
@@ -235,9 +242,13 @@ impl Session {
     }
 
     /// What an answer means that is not the one hoped for. The worker is kept where it has met no limit.
-    fn not(&self, answer: Answer, log: String, leased: Leased) -> Stopped {
+    fn not(&self, answer: Answer, printed: String, leased: Leased) -> Stopped {
+        let mut log = String::new();
         let (cause, resident_bytes) = match answer {
-            Answer::Failed { error, resident_bytes } => (Cause::Document(error), resident_bytes),
+            Answer::Failed { error, log: said, resident_bytes } => {
+                log = said;
+                (Cause::Document(error), resident_bytes)
+            }
             Answer::ToolRefused { refused } => (Cause::Refused(refused), 0),
             Answer::Misled { why } => (Cause::Crash { how: why }, 0),
             _ => (Cause::Crash { how: "it answers something else".to_owned() }, 0),
@@ -245,6 +256,8 @@ impl Session {
         if !cause.spends_the_worker() {
             leased.keep(self.document.clone(), resident_bytes);
         }
+        log.push_str(&printed);
+        cut(&mut log, self.document.terms.limits.log_bytes_max);
         Stopped { cause, log }
     }
 
@@ -277,8 +290,9 @@ impl Session {
         worker.answer_bytes_max = answer_bytes_max(&terms.limits);
         let ask = Ask::Open { record: Cow::Borrowed(&self.document.record), terms: Cow::Borrowed(&terms) };
         match worker.ask(&ask, hard_limit(&terms)).await {
-            Ok(Answer::Opened { added }) => {
+            Ok(Answer::Opened { added, left_out }) => {
                 self.set_aside(&added);
+                self.left_out = left_out;
                 Ok(true)
             }
             Ok(Answer::NotOpened { error }) => Err(error.into()),

@@ -300,7 +300,13 @@ impl Printed {
     }
 
     fn text(mut self, bytes_max: usize) -> String {
-        self.first.truncate(bytes_max);
-        String::from_utf8_lossy(&self.first).into_owned()
+        let cut = format!("\n[what was printed beyond {bytes_max} bytes is left out]\n");
+        let room = bytes_max.saturating_sub(cut.len());
+        if self.bytes <= bytes_max || room == 0 {
+            self.first.truncate(bytes_max);
+            return String::from_utf8_lossy(&self.first).into_owned();
+        }
+        self.first.truncate(room);
+        String::from_utf8_lossy(&self.first).into_owned() + &cut
     }
 }

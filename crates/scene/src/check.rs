@@ -4,6 +4,7 @@ use std::fmt;
 
 use gesta_run::plan::{PlanError, PlanSpec};
 
+use crate::document::Documents;
 use crate::error::{ReadError, ReadReason};
 use crate::play::Way;
 use crate::scene::Scene;
@@ -51,7 +52,7 @@ impl fmt::Display for Difference {
 /// # Errors
 /// It cannot be read, or the run does something else than stands there: the difference, line by line.
 pub fn check(source: &str) -> Result<(), SceneError> {
-    compare_ways(&Scene::read(source)?, source)
+    compare_ways(&without_document(Scene::read(source)?)?, source)
 }
 
 /// Reads a scene of an agent whose plan is known, and plays it in every way ([`Scene::read_for`]).
@@ -59,7 +60,27 @@ pub fn check(source: &str) -> Result<(), SceneError> {
 /// # Errors
 /// As [`check`].
 pub fn check_for(source: &str, plan: &PlanSpec) -> Result<(), SceneError> {
-    compare_ways(&Scene::read_for(source, plan)?, source)
+    compare_ways(&without_document(Scene::read_for(source, plan)?)?, source)
+}
+
+/// As [`check`], or as [`check_for`] where a plan is given, with what opens the document of a scene that carries one.
+///
+/// # Errors
+/// As [`check`]; the document does not open.
+pub fn check_with(source: &str, plan: Option<&PlanSpec>, documents: &mut dyn Documents) -> Result<(), SceneError> {
+    let scene = plan.map_or_else(|| Scene::read(source), |plan| Scene::read_for(source, plan))?;
+    compare_ways(&scene.rehearsed(documents)?, source)
+}
+
+/// Refuses a scene whose document nobody would run.
+fn without_document(scene: Scene) -> Result<Scene, ReadError> {
+    match scene.carried() {
+        None => Ok(scene),
+        Some(carried) => {
+            let why = "it is run by an engine, which is not at hand here; `gesta scenes` plays this scene";
+            Err(ReadError::new(carried.line, ReadReason::Document(why.to_owned())))
+        }
+    }
 }
 
 fn compare_ways(scene: &Scene, source: &str) -> Result<(), SceneError> {

@@ -154,7 +154,7 @@ fn held(run: &Run, call: &CallId) -> String {
 /// A call with its tool and the arguments it runs with.
 fn named(run: &Run, call: &CallId) -> String {
     let head = write_word(call.as_str());
-    let found = run.call(call).map(|it| (it.name.as_str(), &it.arguments)).or_else(|| run.action(call));
+    let found = run.call(call).map(|it| (it.name.as_str(), &*it.arguments)).or_else(|| run.action(call));
     found.map_or(head.clone(), |(tool, arguments)| {
         format!("{head} {} {}", write_word(tool), canonical(&Value::Object(arguments.clone())))
     })

@@ -52,6 +52,9 @@ pub enum ReadReason {
         /// The clause that only one of them has.
         clause: String,
     },
+    /// The document that the scene carries cannot be played.
+    #[error("the document: {0}")]
+    Document(String),
     /// The file has nothing to play.
     #[error("{0}")]
     Empty(&'static str),

@@ -95,6 +95,11 @@ pub(crate) fn parse_id(id: &str) -> Option<(&str, u32)> {
     Some((call, n.parse().ok()?))
 }
 
+/// Whether this names a grant itself, `App.orders`, and no call of one.
+pub(crate) fn is_name(id: &str) -> bool {
+    parse_id(id).is_none() && id.contains('.')
+}
+
 /// A grant call with its name and the arguments it runs with.
 pub(crate) fn named(run: &Run, call: &CallId, n: u32) -> String {
     let head = write_word(&id(call, n));

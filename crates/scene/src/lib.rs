@@ -14,6 +14,7 @@ mod answer;
 pub mod check;
 pub mod deltas;
 mod did;
+mod document;
 pub mod error;
 mod from_log;
 mod functions;
@@ -35,7 +36,8 @@ mod world_print;
 mod world_read;
 
 pub use answer::{ModelAnswer, ServerFaults};
-pub use check::{Difference, SceneError, check, check_for};
+pub use check::{Difference, SceneError, check, check_for, check_with};
+pub use document::{Carried, Document, Documents, Fault, Turn};
 pub use error::{ReadError, ReadReason};
 pub use from_log::from_log;
 pub use play::{Played, Way};

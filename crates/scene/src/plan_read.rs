@@ -7,6 +7,7 @@ use gesta_run::plan::{Limits, OnHookError, OnMessageWhileParked, OnUndecided, Pl
 use gesta_run::tool::{Accepts, Effect, TIME_LIMIT_MS, ToolSpec};
 use serde_json::{Value, json};
 
+use crate::document::Carried;
 use crate::error::{ReadError, ReadReason};
 use crate::functions::{FunctionSpec, Verdict};
 use crate::grants;
@@ -25,6 +26,8 @@ pub(crate) struct PlanClauses {
     pub(crate) hook: Option<bool>,
     /// No tool exists but those declared.
     pub(crate) no_other_tools: bool,
+    /// The document that the scene carries.
+    pub(crate) document: Option<Carried>,
     /// The plan is that of an agent, whose tools are known.
     of_agent: bool,
     /// What `prompts to act` and the hint say before `on … must call` does.
@@ -33,11 +36,15 @@ pub(crate) struct PlanClauses {
 }
 
 /// How each clause begins.
-pub(crate) const CLAUSES: [&str; 45] = [
+pub(crate) const CLAUSES: [&str; 49] = [
     "tool",
     "grant",
     "grants of a call at most",
     "no other tools",
+    "document:",
+    "the agent's document",
+    "tools can be added",
+    "no tools can be added",
     "on",
     "prompts to act at most",
     "hint to act:",
@@ -80,6 +87,10 @@ pub(crate) const CLAUSES: [&str; 45] = [
     "refusal function",
     "#",
 ];
+
+/// The clauses about the document that a scene carries.
+pub(crate) const OF_DOCUMENT: [&str; 4] =
+    ["document:", "the agent's document", "tools can be added", "no tools can be added"];
 
 const OTHER_TOOL: &str = "the agent has another tool of that name; take this line out, or change the agent";
 const OTHER_GRANT: &str = "the agent has another grant of that name; take this line out, or change the agent";
@@ -137,6 +148,26 @@ impl PlanClauses {
             }
         } else if line.eat("no other tools") {
             self.no_other_tools = true;
+        } else {
+            return self.document(line);
+        }
+        Ok(true)
+    }
+
+    fn document(&mut self, line: &mut Cursor<'_>) -> Read<bool> {
+        let at = line.line;
+        if line.eat("document:") {
+            let Some(base) = line.block.take().filter(|_| line.rest.is_empty()) else {
+                return Err(line.expected("`|`, and under it the document's source"));
+            };
+            let carried = self.document.get_or_insert_default();
+            (carried.base, carried.line) = (Some(format!("{base}\n")), at);
+        } else if line.eat("the agent's document") {
+            self.document.get_or_insert_default().line = at;
+        } else if line.eat("tools can be added") {
+            self.document.get_or_insert_default().added_tools = Some(true);
+        } else if line.eat("no tools can be added") {
+            self.document.get_or_insert_default().added_tools = Some(false);
         } else {
             return Ok(false);
         }

@@ -13,7 +13,7 @@ use crate::inputs;
 use crate::scene::Scene;
 use crate::stage::Stage;
 use crate::world::{Clock, Item, Outside, PersonAnswer, World};
-use crate::{did, show, world_print};
+use crate::{did, grants, show, world_print};
 
 /// A way of playing. None may change what a run does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,21 +55,36 @@ pub(crate) fn play(scene: &Scene, way: Way) -> Played {
     let plan = scene.plan();
     let mut stage = plan.as_ref().ok().map(|plan| Stage::new(plan.clone(), way));
     for (at, item) in scene.items.iter().enumerate() {
-        out.margin(item);
+        match item {
+            Item::Document(line) => out.spoke(line),
+            item => out.margin(item),
+        }
         if let (Err(why), true) = (&plan, last_plan == Some(at)) {
             out.did(&world_print::said("refused:", &why.to_string()));
         }
-        if let (Item::World(line), Some(stage)) = (item, &mut stage) {
-            play_line(stage, line, &mut out);
+        let Some(stage) = &mut stage else { continue };
+        match item {
+            Item::World(line) => play_line(stage, line, scene.carried().is_some(), &mut out),
+            Item::Document(line) => {
+                stage.stand_still();
+                play_line(stage, line, true, &mut out);
+            }
+            Item::Blank | Item::Comment(_) | Item::Plan(_) => {}
         }
     }
     let (logs, runs) = stage.map_or((Vec::new(), Vec::new()), Stage::into_logs);
     Played { text: out.text, logs, runs }
 }
 
-/// One line of the world, and what the run does about it.
-fn play_line(stage: &mut Stage, line: &World, out: &mut Page) {
+/// One line of the world, and what the run does about it. `with_document` says that the scene has one.
+pub(crate) fn play_line(stage: &mut Stage, line: &World, with_document: bool, out: &mut Page) {
     match line {
+        World::Grant { id, .. } if grants::is_name(id) => {
+            if !with_document {
+                out.did("refused: a grant answers by itself in scenes that carry a document");
+            }
+            return;
+        }
         World::Clock(Clock::At { ms }) => return stage.set_clock(Timestamp(*ms)),
         World::Clock(Clock::After { ms }) => return stage.set_clock(stage.now().plus_ms(*ms)),
         World::Show(what) => {
@@ -158,15 +173,42 @@ fn tell(stage: &mut Stage, step: Step, out: &mut Page) {
         did::want(want, run, &plan).iter().for_each(|line| out.did(line));
     }
     stage.status_lines(step.track).iter().for_each(|line| out.did(line));
+    if out.listens {
+        out.steps.push(step);
+    }
 }
 
 /// The text of a scene as it grows.
 #[derive(Debug, Default)]
-struct Page {
+pub(crate) struct Page {
     text: String,
+    /// What the document offered last.
+    offered: String,
+    /// Whether steps are kept.
+    listens: bool,
+    /// What the lines led to, where somebody listens.
+    pub(crate) steps: Vec<Step>,
 }
 
 impl Page {
+    /// One of which the steps are wanted.
+    pub(crate) fn listening() -> Self {
+        Self { listens: true, ..Self::default() }
+    }
+
+    /// A line that the document said; the same offer is not listed again.
+    fn spoke(&mut self, line: &World) {
+        let text = world_print::document(line);
+        if !matches!(line, World::Offer(_)) {
+            self.did(&text);
+        } else if text == self.offered {
+            self.did("document: offers the same");
+        } else {
+            self.did(&text);
+            self.offered = text;
+        }
+    }
+
     fn margin(&mut self, item: &Item) {
         self.text.push_str(&world_print::item(item));
         self.text.push('\n');

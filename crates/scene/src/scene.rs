@@ -6,6 +6,7 @@ use std::sync::Arc;
 use gesta_run::plan::{Plan, PlanError, PlanSpec};
 use gesta_run::tool::ToolSpec;
 
+use crate::document::{self, Carried, Documents};
 use crate::error::{ReadError, ReadReason};
 use crate::functions;
 use crate::plan_read::{self, PlanClauses};
@@ -48,9 +49,9 @@ impl Scene {
         let mut scene = Self::read(source)?;
         if scene.clauses.no_other_tools {
             plan_of::same(source, scene.plan_spec(), plan)?;
-            let functions = std::mem::take(&mut scene.clauses.functions);
-            scene.clauses = PlanClauses::of(plan);
-            scene.clauses.functions = functions;
+            let own = std::mem::replace(&mut scene.clauses, PlanClauses::of(plan));
+            scene.clauses.functions = own.functions;
+            scene.clauses.document = own.document;
         } else {
             scene = Self { items: Vec::new(), clauses: PlanClauses::of(plan) };
             scene.take_all(source)?;
@@ -131,7 +132,11 @@ impl Scene {
         }
         let spec = &mut self.clauses.spec;
         spec.hook = self.clauses.hook.unwrap_or(has_policy);
-        if self.clauses.no_other_tools {
+        if self.clauses.document.is_some() {
+            spec.tools_change = true;
+        }
+        // Which tools a document has is its own word.
+        if self.clauses.no_other_tools || self.clauses.document.is_some() {
             return;
         }
         let mut known: BTreeSet<String> = spec.tools.iter().map(|tool| tool.name.clone()).collect();
@@ -154,6 +159,20 @@ impl Scene {
         &self.clauses.spec
     }
 
+    /// What the scene says of a document, where it carries one. Such a scene is played with an engine: see
+    /// [`crate::check_with`].
+    pub fn carried(&self) -> Option<&Carried> {
+        self.clauses.document.as_ref()
+    }
+
+    /// The scene with all that its document says in it, found out with the engine. Played, it needs none any more.
+    ///
+    /// # Errors
+    /// The document does not open or cannot describe its tools, with the line.
+    pub fn rehearsed(&self, documents: &mut dyn Documents) -> Result<Self, ReadError> {
+        document::rehearse(self, documents)
+    }
+
     /// The plan, checked and compiled.
     ///
     /// # Errors
@@ -174,10 +193,14 @@ impl Scene {
         play::play(self, way)
     }
 
-    /// The same scene without the lines of its plan, to be played for an agent.
+    /// The same scene without the lines of its plan but for its document, to be played for an agent.
     #[must_use]
     pub fn without_plan(mut self) -> Self {
-        self.items.retain(|item| !matches!(item, Item::Plan(_)));
+        let of_document = |clause: &str| plan_read::OF_DOCUMENT.iter().any(|word| clause.starts_with(word));
+        self.items.retain(|item| match item {
+            Item::Plan(line) => line.strip_prefix("plan: ").is_some_and(of_document),
+            _ => true,
+        });
         let begins = self.items.iter().position(|item| !matches!(item, Item::Blank)).unwrap_or_default();
         self.items.drain(..begins);
         Self { clauses: PlanClauses::default(), ..self }
@@ -186,7 +209,7 @@ impl Scene {
     /// The margin alone, canonically.
     pub fn print(&self) -> String {
         let mut out = String::new();
-        for item in &self.items {
+        for item in self.items.iter().filter(|item| !matches!(item, Item::Document(_))) {
             out.push_str(&world_print::item(item));
             out.push('\n');
         }
@@ -198,7 +221,7 @@ impl Item {
     fn world(&self) -> Option<&World> {
         match self {
             Self::World(world) => Some(world),
-            Self::Blank | Self::Comment(_) | Self::Plan(_) => None,
+            Self::Blank | Self::Comment(_) | Self::Plan(_) | Self::Document(_) => None,
         }
     }
 }

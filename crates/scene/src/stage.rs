@@ -88,6 +88,11 @@ impl Stage {
         self.clock_is_set = true;
     }
 
+    /// The next line takes no time.
+    pub(crate) fn stand_still(&mut self) {
+        self.clock_is_set = true;
+    }
+
     /// Goes on to the next line.
     pub(crate) fn tick(&mut self) {
         if !std::mem::take(&mut self.clock_is_set) {

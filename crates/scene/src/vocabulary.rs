@@ -141,6 +141,11 @@ pub const WORLD: Group = Group {
             r#"grant: c1/0 ok {"paid":7}"#,
             "a grant answers; `error TEXT`, `times out` and `unknown` as with a tool. `policy: ID/N …` decides on it",
         ),
+        e(
+            "grant: LIBRARY.NAME ok [JSON]",
+            r#"grant: App.orders ok [{"total":40}]"#,
+            "from here on this grant answers so by itself, in a scene that carries a document; `error TEXT`, `times out` and `unknown` alike",
+        ),
         e("backstop: NAME wanted", "backstop: note wanted", "its `detect` says yes"),
         e("backstop: NAME not wanted", "backstop: note not wanted", "its `detect` says no"),
         e("backstop: NAME cannot tell [WHY]", "backstop: note cannot tell no connection", "its `detect` fails"),
@@ -234,6 +239,22 @@ pub const PLAN: Group = Group {
             "plan: grant App.refund(order, amount) {\"amount\":\"number\"}, once, within 5 s",
             "what the host lends to the document's tools, its parameters in order. Options: `reads only`, `once`, `staged`, `within N UNIT`",
         ),
+        e(
+            "plan: document:",
+            "plan: document: |\n        tools: {}",
+            "the scene carries a document: its source stands under the line, indented. An engine plays its tools, and what they do is written below the margin",
+        ),
+        e(
+            "plan: the agent's document",
+            "plan: the agent's document",
+            "the tools are played by the document of the agent's folder (`gesta test`)",
+        ),
+        e(
+            "plan: tools can be added",
+            "plan: tools can be added",
+            "`added_tools` of the document that the scene carries",
+        ),
+        e("plan: no tools can be added", "plan: no tools can be added", "the same, off"),
         e("plan: grants of a call at most N", "plan: grants of a call at most 3", "grants that one call may use"),
         e(
             "plan: no other tools",

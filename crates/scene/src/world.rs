@@ -21,6 +21,8 @@ pub(crate) enum Item {
     Plan(String),
     /// The world speaks.
     World(World),
+    /// The scene's document speaks: found out in a rehearsal, and no part of the margin.
+    Document(World),
 }
 
 /// What the world says.

@@ -20,6 +20,16 @@ pub(crate) fn item(item: &Item) -> String {
         Item::Blank => String::new(),
         Item::Comment(text) | Item::Plan(text) => text.clone(),
         Item::World(line) => world(line),
+        Item::Document(line) => document(line),
+    }
+}
+
+/// What a document said, or what answers it by itself: it stands where the run's doings stand.
+pub(crate) fn document(line: &World) -> String {
+    match line {
+        World::Offer(tools) => crate::document::offered(tools),
+        World::Tool { call, answer } => tool(&format!("document: {}", write_word(call)), answer),
+        line => world(line),
     }
 }
 

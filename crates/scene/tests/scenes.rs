@@ -31,10 +31,17 @@ fn every_scene_holds_in_every_way() {
     let mut failures = Vec::new();
     for path in paths {
         let source = std::fs::read_to_string(&path).expect("a scene can be read");
-        if update && let Ok(scene) = Scene::read(&source) {
+        if update
+            && let Ok(scene) = Scene::read(&source)
+            && scene.carried().is_none()
+        {
             std::fs::write(&path, scene.play().text).expect("a scene can be written");
         }
         let source = std::fs::read_to_string(&path).expect("a scene can be read");
+        if Scene::read(&source).is_ok_and(|scene| scene.carried().is_some()) {
+            // An engine plays it: the tests of `gesta-cli` do.
+            continue;
+        }
         if let Err(why) = check(&source) {
             let name = path.strip_prefix(root()).unwrap_or(&path).display().to_string();
             failures.push(format!("{name}: {why}"));
@@ -49,7 +56,7 @@ fn other_dice_cut_the_answers_elsewhere_and_nothing_changes() {
     scenes(&root(), &mut paths);
     for path in paths {
         let source = std::fs::read_to_string(&path).expect("a scene can be read");
-        let Ok(scene) = Scene::read(&source) else { continue };
+        let Some(scene) = Scene::read(&source).ok().filter(|scene| scene.carried().is_none()) else { continue };
         for seed in 0..4 {
             assert_eq!(scene.play_as(Way::Cut(seed)).text, scene.play().text, "{} with seed {seed}", path.display());
         }

@@ -19,6 +19,7 @@ use crate::problem::Problem;
 use crate::rates::Rates;
 use crate::repeat::Doing;
 use crate::watched::Watched;
+use crate::webhook::Bell;
 use crate::wire::CallerTool;
 use crate::work::Works;
 
@@ -46,6 +47,7 @@ pub(crate) struct App {
     pub(crate) doing: Doing,
     pub(crate) rates: Rates,
     pub(crate) metrics: Arc<Metrics>,
+    pub(crate) bell: Option<Arc<Bell>>,
     pub(crate) limits: Limits,
     secrets: SecretsOf,
     sealing: OnceCell<Arc<Secrets>>,
@@ -81,7 +83,11 @@ impl App {
     pub(crate) fn new(setup: Setup) -> Result<Self, SetupError> {
         let hub = Arc::new(Hub::default());
         let metrics = Arc::new(Metrics::new());
-        let store: Arc<dyn Store> = Arc::new(Watched::new(setup.store, hub.clone(), metrics.clone()));
+        let bell = setup.webhook.map(|webhook| {
+            let (front, webhook, hurry) = (setup.front.clone(), Arc::new(webhook), Arc::default());
+            Arc::new(Bell { front, webhook, hurry })
+        });
+        let store: Arc<dyn Store> = Arc::new(Watched::new(setup.store, hub.clone(), metrics.clone(), bell.clone()));
         let mut agents = BTreeMap::new();
         for served in setup.agents {
             let name = served.folder.plan.spec.agent.clone();
@@ -107,6 +113,7 @@ impl App {
             doing: Doing::default(),
             rates: Rates::new(setup.limits.rate_max),
             metrics,
+            bell,
             limits: setup.limits,
             secrets: setup.secrets,
             sealing: OnceCell::new(),
@@ -131,8 +138,7 @@ impl App {
 
     /// Now.
     pub(crate) fn now(&self) -> Timestamp {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Timestamp(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+        now()
     }
 
     /// Notes for the audit what somebody does.
@@ -193,7 +199,10 @@ impl App {
         };
         let served = &live.served;
         let specs = tools.iter().map(spec).collect();
-        let folder = served.folder.with_external(specs).map_err(|why| refused(why.to_string()))?;
+        let folder = served.folder.with_external(specs).map_err(|why| {
+            let messages: Vec<&str> = why.0.iter().map(|it| it.message.as_str()).collect();
+            refused(messages.join("; "))
+        })?;
         let made = FolderAgent::open(&folder, &served.env, Some(self.store.clone()), &*self.secrets)?;
         let agent = made.agent().clone();
         insert(&self.pinned, key, made);
@@ -250,6 +259,12 @@ impl App {
         insert(&self.plans, config.to_owned(), plan.clone());
         Ok(plan)
     }
+}
+
+/// Now, by the clock of the system.
+pub(crate) fn now() -> Timestamp {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Timestamp(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {

@@ -18,6 +18,7 @@
 //!     secrets: Arc::new(|| Secrets::load(None, "data".as_ref())),
 //!     needs_keys: false,
 //!     hosts: Hosts { local: true, ..Hosts::default() },
+//!     webhook: None,
 //!     limits: Limits::default(),
 //! })?;
 //! let listener = tokio::net::TcpListener::bind("127.0.0.1:7450").await?;
@@ -44,6 +45,7 @@ mod app;
 mod hub;
 mod sweep;
 mod watched;
+mod webhook;
 mod work;
 
 mod follow;
@@ -61,3 +63,4 @@ pub use hosts::Hosts;
 pub use keys::{Scope, new_key};
 pub use options::{Limits, SecretsOf, Served, Setup};
 pub use server::{Server, document};
+pub use webhook::{Webhook, WebhookError};

@@ -9,6 +9,7 @@ use gesta_runtime::folder::Folder;
 use gesta_store::{Front, SecretError, Secrets, Store};
 
 use crate::hosts::Hosts;
+use crate::webhook::Webhook;
 
 /// An agent to be served: its folder, and where its variables come from.
 pub struct Served {
@@ -35,6 +36,8 @@ pub struct Setup {
     pub needs_keys: bool,
     /// By which names the server may be called.
     pub hosts: Hosts,
+    /// Who is told of holds and of runs that have ended.
+    pub webhook: Option<Webhook>,
     /// Limits.
     pub limits: Limits,
 }

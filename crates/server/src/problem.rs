@@ -163,8 +163,20 @@ impl From<AgentError> for Problem {
                 Self::conflict("config_changed", said, "begin a new run").with("run", run)
             }
             AgentError::Store(why) => why.into(),
+            AgentError::OfAnother { agent, .. } => {
+                Self::conflict("conversation_of_another", said, "name another conversation").with("agent", agent)
+            }
             AgentError::Document(_) => {
                 Self::conflict("image_unusable", said, "look at it with `gesta document`, or delete the conversation")
+            }
+            AgentError::WorkingCopy { run, .. } => {
+                let help = "a new message of its conversation closes the run without it";
+                Self::conflict("image_unusable", said, help).with("run", run)
+            }
+            AgentError::Unopened { .. } => {
+                tracing::error!(why = %said, "a document cannot be opened");
+                let detail = "the agent's document cannot be opened here; nothing of the run has happened";
+                Self::conflict("agent_unusable", detail, "look into the server's log, mend it and try again")
             }
             _ => {
                 tracing::error!(why = %said, "an agent cannot be used");

@@ -15,7 +15,7 @@ use tower_http::catch_panic::CatchPanicLayer;
 use crate::app::{App, SetupError};
 use crate::options::Setup;
 use crate::problem::Problem;
-use crate::{console, hosts, keys, repeat, routes, sweep};
+use crate::{console, hosts, keys, repeat, routes, sweep, webhook};
 
 /// The agents behind a listener.
 pub struct Server {
@@ -51,6 +51,9 @@ impl Server {
     pub async fn serve(self, listener: TcpListener, stop: impl Future<Output = ()> + Send) -> io::Result<usize> {
         let (app, router) = (self.app.clone(), self.router());
         tokio::spawn(sweep::sweep(app.clone()));
+        if let Some(bell) = &app.bell {
+            tokio::spawn(webhook::send(app.clone(), bell.clone()));
+        }
         let closing = app.clone();
         let stopping = async move { closing.works.stopping().await };
         let router = router.into_make_service_with_connect_info::<SocketAddr>();

@@ -14,6 +14,8 @@ use crate::work;
 
 /// How long an answer is kept for a request that may come again.
 const KEPT_MS: i64 = 24 * 60 * 60 * 1_000;
+/// How long it is remembered that a notice was sent.
+const NOTICES_KEPT_MS: i64 = 7 * KEPT_MS;
 /// How often is looked (`spec/durability.md`, 2: `sweep_interval_ms`).
 const SWEEP_EVERY: Duration = Duration::from_secs(5);
 /// Every so many sweeps, and at the start, parked runs are looked at too: an approved call may have been cut off.
@@ -39,6 +41,7 @@ async fn once(app: &Arc<App>, turn: u32, tries: &mut HashMap<RunId, u32>) -> Res
     app.rates.forget();
     if turn.is_multiple_of(PARKED_EVERY) {
         app.front.forget_requests(Timestamp(app.now().0 - KEPT_MS)).await?;
+        app.front.forget_notices(Timestamp(app.now().0 - NOTICES_KEPT_MS)).await?;
     }
     let mut left = Vec::new();
     for status in [Status::Open, Status::Parked] {

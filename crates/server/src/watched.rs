@@ -13,17 +13,19 @@ use gesta_store::{
 
 use crate::hub::Hub;
 use crate::metrics::Metrics;
+use crate::webhook::Bell;
 
 /// A store, and who is told.
 pub(crate) struct Watched {
     store: Arc<dyn Store>,
     hub: Arc<Hub>,
     metrics: Arc<Metrics>,
+    bell: Option<Arc<Bell>>,
 }
 
 impl Watched {
-    pub(crate) fn new(store: Arc<dyn Store>, hub: Arc<Hub>, metrics: Arc<Metrics>) -> Self {
-        Self { store, hub, metrics }
+    pub(crate) fn new(store: Arc<dyn Store>, hub: Arc<Hub>, metrics: Arc<Metrics>, bell: Option<Arc<Bell>>) -> Self {
+        Self { store, hub, metrics, bell }
     }
 
     /// Does something with the store, and measures how long that takes.
@@ -51,8 +53,15 @@ impl RunLog for Watched {
 
     fn append<'a>(&'a self, lease: &'a Lease, at: u64, events: &'a [Event], change: HeadChange) -> Pending<'a, ()> {
         Box::pin(async move {
+            let rings = match &self.bell {
+                Some(bell) => bell.write(lease.run(), events, &change).await?.then_some(bell),
+                None => None,
+            };
             self.measured("append", self.store.append(lease, at, events, change)).await?;
             self.stored(lease.run(), at, events);
+            if let Some(bell) = rings {
+                bell.hurry.notify_one();
+            }
             Ok(())
         })
     }

@@ -17,9 +17,11 @@ pub(crate) struct NewRunBody {
     pub(crate) input: InputBody,
     /// The conversation it belongs to, by a name of the caller's; without one the run has no history.
     #[serde(default)]
+    #[schema(min_length = 1, max_length = 256)]
     pub(crate) conversation: Option<String>,
     /// Who is at the other end, by a name of the caller's.
     #[serde(default)]
+    #[schema(min_length = 1, max_length = 256)]
     pub(crate) contact: Option<String>,
     /// Waits for its turn while another run has the conversation, instead of being refused.
     #[serde(default)]
@@ -38,6 +40,7 @@ pub(crate) struct NewRunBody {
 #[serde(deny_unknown_fields)]
 pub(crate) struct CallerTool {
     /// What the model calls it: 1 to 64 letters, digits, `_` or `-`, and none of the agent's own names.
+    #[schema(pattern = "^[a-zA-Z0-9_-]{1,64}$")]
     pub(crate) name: String,
     /// What the model is told about it.
     pub(crate) description: String,

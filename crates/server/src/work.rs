@@ -257,7 +257,11 @@ fn listener(run: RunId, feed: Arc<Feed>, admitted: Admitted, metrics: Arc<Metric
             _ if !begun.load(Ordering::Relaxed) => {}
             Progress::TripStarted { trip, .. } => feed.trip(trip),
             Progress::Delta { trip, delta: Delta::Text { text, .. } } => feed.delta(trip, &text),
-            Progress::Started { .. } | Progress::Delta { .. } | Progress::Happened(_) | Progress::Finished(_) => {}
+            Progress::Started { .. }
+            | Progress::TakenUp { .. }
+            | Progress::Delta { .. }
+            | Progress::Happened(_)
+            | Progress::Finished(_) => {}
         }
     })
 }

@@ -1,7 +1,7 @@
 //! What a server keeps beside runs: answers to requests that may come again, keys of those who may ask, and who answered
 //! what.
 
-use gesta_run::id::RunId;
+use gesta_run::id::{CallId, RunId};
 use gesta_run::json::{canonical, sha256_hex};
 use gesta_run::time::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -201,7 +201,54 @@ pub trait Audit: Send + Sync {
     fn audit(&self, after: u64, limit: u32) -> Pending<'_, Vec<AuditRecord>>;
 }
 
-/// All that a server keeps beside runs.
-pub trait Front: Requests + Keys + Audit {}
+/// Something that somebody outside is to be told of. It is written ahead of what it tells of, so that none is lost: who
+/// sends it looks whether it has come true.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Notice {
+    /// Its name, made of what it tells of: told twice it is the same.
+    pub id: String,
+    /// What kind of thing: `hold.opened`, `hold.expiring`, `run.ended`.
+    pub kind: String,
+    /// The run.
+    pub run: RunId,
+    /// The call, where it is about one.
+    pub call: Option<CallId>,
+    /// When it was written.
+    pub at: Timestamp,
+    /// When it is to be sent.
+    pub due: Timestamp,
+    /// How often that was tried.
+    pub attempts: u32,
+}
 
-impl<T: Requests + Keys + Audit + ?Sized> Front for T {}
+/// Notices that wait to be sent. One that was taken and not settled is due again.
+pub trait Notices: Send + Sync {
+    /// Keeps notices, all or none. Those that were kept before, sent or not, are left as they are.
+    ///
+    /// # Errors
+    /// Only those of the storage itself.
+    fn put_notices(&self, notices: Vec<Notice>) -> Pending<'_, ()>;
+
+    /// Takes notices that are due, the longest due first, and counts the attempt. Nobody else gets them before `until`.
+    ///
+    /// # Errors
+    /// Only those of the storage itself.
+    fn take_notices(&self, now: Timestamp, until: Timestamp, limit: u32) -> Pending<'_, Vec<Notice>>;
+
+    /// A notice is due again at this moment, or is done with.
+    ///
+    /// # Errors
+    /// Only those of the storage itself.
+    fn settle_notice<'a>(&'a self, id: &'a str, due: Option<Timestamp>) -> Pending<'a, ()>;
+
+    /// Forgets notices that are done with and were written before this moment. Gives how many.
+    ///
+    /// # Errors
+    /// Only those of the storage itself.
+    fn forget_notices(&self, before: Timestamp) -> Pending<'_, u64>;
+}
+
+/// All that a server keeps beside runs.
+pub trait Front: Requests + Keys + Audit + Notices {}
+
+impl<T: Requests + Keys + Audit + Notices + ?Sized> Front for T {}

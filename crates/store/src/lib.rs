@@ -48,7 +48,9 @@ pub use clock::Clock;
 pub use document::{DOCUMENT_BYTES_MAX, DocumentChange, DocumentHead, StoredDocument};
 pub use error::{Busy, StoreError};
 pub use folder::{data_folder, default_folder, writable};
-pub use front::{ApiKey, Audit, AuditRecord, Deed, Front, Keys, RequestName, Requests, Reserved, StoredAnswer};
+pub use front::{
+    ApiKey, Audit, AuditRecord, Deed, Front, Keys, Notice, Notices, RequestName, Requests, Reserved, StoredAnswer,
+};
 pub use memory::{Memory, RUNS_KEPT_MAX};
 pub use secret::{KEY_BYTES_MIN, SecretError, Secrets};
 pub use sqlite::{Copied, FILE_NAME, Sqlite, StoreOptions, backup, restore};

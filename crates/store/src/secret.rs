@@ -39,6 +39,18 @@ pub enum SecretError {
         /// How long it is.
         bytes: usize,
     },
+    /// The key file of the data folder holds no key that is long enough.
+    #[error(
+        "{path} has {bytes} bytes, at least {KEY_BYTES_MIN} are needed; bring back the key that was there, or remove the \
+         file: a new key is made, and what the old one signed cannot be read any more",
+        path = path.display()
+    )]
+    ShortFile {
+        /// The file.
+        path: std::path::PathBuf,
+        /// How long the key in it is.
+        bytes: usize,
+    },
     /// What was signed was changed, or signed with a key that is not known here.
     #[error("the signature does not fit: it was changed, or signed with another GESTA_SECRET")]
     Forged,
@@ -79,7 +91,15 @@ impl Secrets {
     pub fn load(list: Option<&str>, folder: &Path) -> Result<Self, SecretError> {
         match list {
             Some(list) => Self::from_list(list),
-            None => Self::from_list(&key_file(folder)?),
+            None => {
+                let key = key_file(folder)?;
+                Self::from_list(&key).map_err(|why| match why {
+                    SecretError::TooShort { .. } | SecretError::Empty => {
+                        SecretError::ShortFile { path: folder.join(FILE), bytes: key.trim().len() }
+                    }
+                    other => other,
+                })
+            }
         }
     }
 

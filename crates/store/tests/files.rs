@@ -262,12 +262,26 @@ async fn a_store_that_is_only_read_makes_no_file_and_refuses_writes() {
     assert!(matches!(refused, StoreError::ReadOnly { .. }), "{refused:?}");
     store.close().await;
     assert_eq!(entries(&folder), before);
-    fs::write(folder.join("gesta.db-wal"), "x").unwrap();
-    let refused = Sqlite::open_to_read(&folder, StoreOptions::default()).unwrap_err().to_string();
-    assert!(refused.contains("gesta.db-wal") && refused.contains("copy the folder"), "{refused}");
     let empty = tempfile::tempdir().unwrap();
     fs::write(empty.path().join(FILE_NAME), "").unwrap();
     assert!(Sqlite::open_to_read(empty.path(), StoreOptions::default()).is_err());
+}
+
+#[tokio::test]
+async fn the_last_writes_of_a_store_that_was_not_closed_are_read_where_nothing_can_be_written() {
+    let (writes, left) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let store = opened(writes.path()).await.unwrap();
+    let lease = store.open(new_run("r1", Some("k")), &[]).await.unwrap();
+    store.append(&lease, 0, &[event("the last")], open()).await.unwrap();
+    for name in [FILE_NAME, "gesta.db-wal"] {
+        fs::copy(writes.path().join(name), left.path().join(name)).unwrap();
+    }
+    let before = entries(left.path());
+    let read = Sqlite::open_to_read(left.path(), StoreOptions::default()).unwrap();
+    assert_eq!(read.load(&"r1".into()).await.unwrap().events, [event("the last")]);
+    assert!(matches!(read.open(new_run("r2", None), &[]).await, Err(StoreError::ReadOnly { .. })));
+    read.close().await;
+    assert_eq!(entries(left.path()), before);
 }
 
 #[tokio::test]

@@ -11,7 +11,8 @@ use gesta_run::outcome::{Outcome, Status};
 use gesta_run::time::Timestamp;
 use gesta_store::{
     ApiKey, Audit, Configs, Conversations, DocumentChange, Documents, FILE_NAME, HeadChange, HoldFilter, Holds, Keys,
-    NewRun, RequestName, Requests, Reserved, RunFilter, RunLog, Sqlite, StoreOptions, StoredAnswer, Turn,
+    NewRun, Notice, Notices, RequestName, Requests, Reserved, RunFilter, RunLog, Sqlite, StoreOptions, StoredAnswer,
+    Turn,
 };
 use rusqlite::Connection;
 
@@ -74,6 +75,11 @@ async fn the_file_of_every_version_still_loads() {
         assert_eq!(kept, if has_front { Reserved::Answered(answer) } else { Reserved::New { run: "fresh".into() } });
         assert_eq!(store.keys().await.unwrap(), if has_front { vec![api_key()] } else { Vec::new() });
         assert_eq!(store.audit(0, 0).await.unwrap().len(), usize::from(has_front));
+        let due = store.take_notices(Timestamp(99), Timestamp(100), 0).await.unwrap();
+        assert_eq!(
+            due.iter().map(|it| it.kind.as_str()).collect::<Vec<_>>(),
+            if has_front { vec!["run.ended"] } else { Vec::new() }
+        );
         // The process that wrote it is gone, so what it left is claimed at once and goes on, with documents too.
         let lease = store.claim(&"parked".into()).await.unwrap();
         let from = u64::from(has_documents);
@@ -125,6 +131,16 @@ async fn write_fixture(fixture: &Path) {
     let answer = StoredAnswer { status: 200, content_type: "text/plain".to_owned(), body: b"yes".to_vec() };
     store.settle(&request, answer).await.unwrap();
     store.put_key(api_key()).await.unwrap();
+    let notice = Notice {
+        id: "n1".to_owned(),
+        kind: "run.ended".to_owned(),
+        run: "ended".into(),
+        call: None,
+        at: Timestamp(1),
+        due: Timestamp(1),
+        attempts: 0,
+    };
+    store.put_notices(vec![notice]).await.unwrap();
     let deed = serde_json::json!({ "at": 1, "who": "k1", "from": "127.0.0.1", "what": "approve", "subject": "parked" });
     store.note(vec![serde_json::from_value(deed).unwrap()]).await.unwrap();
     store.close().await;

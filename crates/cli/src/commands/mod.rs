@@ -7,6 +7,7 @@ mod completions;
 mod doctor;
 mod document;
 mod fake_model;
+mod holds;
 mod init;
 mod keys;
 mod resume;
@@ -17,6 +18,8 @@ mod schema;
 mod serve;
 mod show;
 mod test;
+
+pub(crate) use document::failed as document_failed;
 
 use std::future::Future;
 use std::path::PathBuf;
@@ -66,6 +69,7 @@ pub(crate) enum Command {
     Serve(serve::Serve),
     Runs(runs::Runs),
     Show(show::Show),
+    Holds(holds::Holds),
     Resume(resume::Resume),
     Check(check::Check),
     Test(test::Test),
@@ -90,6 +94,7 @@ impl Command {
             Self::Serve(serve) => serve.run(globals),
             Self::Runs(runs) => runs.run(globals),
             Self::Show(show) => show.run(globals),
+            Self::Holds(holds) => holds.run(globals),
             Self::Resume(resume) => resume.run(globals),
             Self::Check(check) => check.run(globals),
             Self::Test(test) => test.run(globals),

@@ -16,6 +16,7 @@ use crate::exit::{CODES, Ended, Exit, Failure};
 use crate::holds::{name_of, named, read_object};
 use crate::live::Line;
 use crate::place::{Place, secrets_of};
+use crate::remote::{At, Remote};
 use crate::render::Teller;
 use crate::stored;
 use crate::terminal::Look;
@@ -51,6 +52,8 @@ pub(crate) struct Resume {
     /// Print the whole result as JSON on one line, and nothing else
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    at: At,
 }
 
 impl Resume {
@@ -62,6 +65,9 @@ impl Resume {
     fn answer(self, globals: &Globals) -> Ended {
         if let Some(why) = &self.answers.wrong {
             return Err(Failure::usage(why.as_str(), "`gesta resume --help` has examples"));
+        }
+        if let Some(remote) = Remote::of(&self.at)? {
+            return wait_for(self.at_server(globals, &remote));
         }
         let environment = match &self.env_file {
             Some(path) => Environment::default().and_file(path)?,
@@ -94,6 +100,18 @@ impl Resume {
             place.close().await;
             exit
         })
+    }
+
+    /// The same at a server, which tells how the run stands when it has gone on.
+    async fn at_server(&self, globals: &Globals, remote: &Remote) -> Ended {
+        let shown = remote.read(&self.run).await?;
+        let run = &shown.stored.head.run;
+        let answers = bind(&shown.run, run, &self.answers.given);
+        let answered = remote.answer(run, &answers, self.trips, self.force).await?;
+        let (result, already_answered) = (answered.result, answered.already_answered);
+        let mut screens = Screens::new(self.json, globals);
+        screens.say(&result.text);
+        self.finish(&mut screens, &shown.run, &Resumed { result, already_answered }, &remote.flag)
     }
 
     fn finish(&self, screens: &mut Screens, before: &Run, resumed: &Resumed, flag: &str) -> Ended {

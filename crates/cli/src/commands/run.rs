@@ -81,7 +81,7 @@ impl Run {
             if let Some(conversation) = &ask.conversation
                 && let Some(closed) = closes(&place.store(), conversation).await?
             {
-                screens.note(Look::Warn, &format!("  {closed}"));
+                screens.beside(Look::Warn, &format!("  {closed}"));
             }
             let followed = screens.live(teller).of_turn().follow(agent.agent().run(ask), line).await;
             let Ok(result) = followed else { return Ok(Exit::Cancelled) };
@@ -212,8 +212,19 @@ impl Screens {
 
     /// For following a run.
     pub(crate) fn live(&mut self, teller: Teller) -> Live<'_> {
-        let notes = if self.json || self.quiet { Notes::Nowhere } else { Notes::Beside(&mut self.notes) };
+        let notes = match (self.quiet, self.json) {
+            (true, _) => Notes::Nowhere,
+            (false, true) => Notes::Before(&mut self.notes),
+            (false, false) => Notes::Beside(&mut self.notes),
+        };
         Live::new(&mut self.shown, notes, teller, self.details)
+    }
+
+    /// A line beside the answer, also where that is one for programs.
+    fn beside(&mut self, look: Look, text: &str) {
+        if !self.quiet {
+            self.notes.line(look, text);
+        }
     }
 
     /// A line beside the answer.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use clap::{Args, ValueEnum};
 use gesta_run::{Hold, RunId, Status, Timestamp};
-use gesta_store::{HoldFilter, RunFilter, RunHead};
+use gesta_store::{HoldFilter, OpenHold, RunFilter, RunHead};
 use serde_json::json;
 
 use super::{Globals, wait_for};
@@ -12,6 +12,7 @@ use crate::exit::{Ended, Exit};
 use crate::holds;
 use crate::live::short;
 use crate::place::Place;
+use crate::remote::{At, Remote};
 use crate::shell::quoted;
 use crate::terminal::{Look, Screen};
 
@@ -34,6 +35,8 @@ pub(crate) struct Runs {
     /// Print each as JSON, one on a line
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    at: At,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -45,36 +48,46 @@ enum StatusWord {
 
 impl Runs {
     pub(crate) fn run(self, globals: &Globals) -> Ended {
-        let place = Place::open_to_read(globals)?;
+        let status = self.status.map(|status| match status {
+            StatusWord::Open => Status::Open,
+            StatusWord::Parked => Status::Parked,
+            StatusWord::Ended => Status::Ended,
+        });
         wait_for(async {
+            let agent = self.agent.as_deref();
+            if let Some(remote) = Remote::of(&self.at)? {
+                let runs = remote.runs(agent, status, self.limit).await?;
+                self.show(&runs, remote.holds(agent, None).await?, &remote.flag);
+                return Ok(Exit::Done);
+            }
+            let place = Place::open_to_read(globals)?;
             let store = place.store();
-            let status = self.status.map(|status| match status {
-                StatusWord::Open => Status::Open,
-                StatusWord::Parked => Status::Parked,
-                StatusWord::Ended => Status::Ended,
-            });
             let filter = RunFilter { agent: self.agent.clone(), status, limit: self.limit, ..RunFilter::default() };
             let runs = store.runs(&filter).await?;
             if runs.is_empty() {
                 place.check().await?;
             }
-            let mut waiting: BTreeMap<RunId, Vec<Hold>> = BTreeMap::new();
-            for open in store.holds(&HoldFilter { agent: self.agent.clone(), ..HoldFilter::default() }).await? {
-                waiting.entry(open.hold.binding.run_id.clone()).or_default().push(open.hold);
-            }
-            let mut screen = Screen::stdout();
-            if self.json {
-                for head in &runs {
-                    let mut line = json!(head);
-                    line["holds"] = json!(waiting.get(&head.run).cloned().unwrap_or_default());
-                    screen.json(&line);
-                }
-            } else {
-                table(&mut screen, &runs, &waiting, &place.flag);
-            }
+            let waiting = HoldFilter { agent: self.agent.clone(), ..HoldFilter::default() };
+            self.show(&runs, store.holds(&waiting).await?, &place.flag);
             place.close().await;
             Ok(Exit::Done)
         })
+    }
+
+    fn show(&self, runs: &[RunHead], holds: Vec<OpenHold>, flag: &str) {
+        let mut waiting: BTreeMap<RunId, Vec<Hold>> = BTreeMap::new();
+        for open in holds {
+            waiting.entry(open.hold.binding.run_id.clone()).or_default().push(open.hold);
+        }
+        let mut screen = Screen::stdout();
+        if !self.json {
+            return table(&mut screen, runs, &waiting, flag);
+        }
+        for head in runs {
+            let mut line = json!(head);
+            line["holds"] = json!(waiting.get(&head.run).cloned().unwrap_or_default());
+            screen.json(&line);
+        }
     }
 }
 

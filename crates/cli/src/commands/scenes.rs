@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use gesta_run::PlanSpec;
+use gesta_runtime::SceneDocuments;
+use gesta_runtime::folder::Folder;
 use gesta_scene::{ReadError, ReadReason, Scene, SceneError};
 
 use super::Globals;
@@ -32,7 +33,7 @@ impl Scenes {
         for path in &self.paths {
             gather(path, &mut files)?;
         }
-        Playing { plan: None, update: self.update || is_updating(), quiet: globals.quiet }.files(&files)
+        Playing { folder: None, update: self.update || is_updating(), quiet: globals.quiet }.files(&files)
     }
 }
 
@@ -87,8 +88,8 @@ fn below(folder: &Path, files: &mut Vec<PathBuf>, above: &mut Vec<PathBuf>) -> R
 
 /// How scenes are played.
 pub(super) struct Playing<'a> {
-    /// Under this plan, where they are an agent's.
-    pub(super) plan: Option<&'a PlanSpec>,
+    /// Under this folder's plan and with its document, where they are an agent's.
+    pub(super) folder: Option<&'a Folder>,
     /// Write what was played.
     pub(super) update: bool,
     /// Show the differences alone.
@@ -109,9 +110,12 @@ impl Playing<'_> {
     /// Plays these files.
     pub(super) fn files(&self, files: &[PathBuf]) -> Ended {
         let mut screen = Screen::stdout();
+        let mut documents = SceneDocuments::new(self.folder).map_err(|why| {
+            Failure::new(Exit::Other, format!("no worker can be started: {why}"), "close other programs")
+        })?;
         let (mut held, mut written, mut differ) = (0, 0, 0);
         for file in files {
-            let why = match self.file(file)? {
+            let why = match self.file(file, &mut documents)? {
                 Scened::Holds => {
                     held += 1;
                     continue;
@@ -142,13 +146,13 @@ impl Playing<'_> {
         Ok(if all_hold { Exit::Done } else { Exit::Other })
     }
 
-    fn file(&self, file: &Path) -> Result<Scened, Failure> {
+    fn file(&self, file: &Path, documents: &mut SceneDocuments) -> Result<Scened, Failure> {
         let source = std::fs::read_to_string(file).map_err(|why| Failure::file(file, &why))?;
-        let mut checked = self.check(&source);
+        let mut checked = self.check(&source, documents);
         let other_plan = matches!(&checked, Err(SceneError::Read(why)) if is_other_plan(why));
         if let (true, true, Ok(scene)) = (other_plan, self.update, Scene::read(&source)) {
             // From now on the scene is played under whatever plan the agent has.
-            checked = self.check(&scene.without_plan().print());
+            checked = self.check(&scene.without_plan().print(), documents);
         }
         Ok(match checked {
             Ok(()) => Scened::Holds,
@@ -162,11 +166,8 @@ impl Playing<'_> {
         })
     }
 
-    fn check(&self, source: &str) -> Result<(), SceneError> {
-        match self.plan {
-            Some(plan) => gesta_scene::check_for(source, plan),
-            None => gesta_scene::check(source),
-        }
+    fn check(&self, source: &str, documents: &mut SceneDocuments) -> Result<(), SceneError> {
+        gesta_scene::check_with(source, self.folder.map(|folder| &folder.settings.plan), documents)
     }
 }
 

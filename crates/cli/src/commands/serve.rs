@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use gesta_server::{Hosts, Limits, Served, Server, Setup};
+use gesta_server::{Hosts, Limits, Served, Server, Setup, Webhook, WebhookError};
 use tokio::net::TcpListener;
 
 use super::Globals;
@@ -39,6 +39,10 @@ pub(crate) struct Serve {
     /// An origin whose pages may ask the server, beside its own; once for each
     #[arg(long, value_name = "ORIGIN")]
     origin: Vec<String>,
+    /// Tell this address when a hold is opened or about to expire, and when a run has ended; signed with the secrets
+    /// of GESTA_WEBHOOK_SECRET
+    #[arg(long, value_name = "URL", env = "GESTA_WEBHOOK_URL")]
+    webhook: Option<String>,
     /// Seconds that a stopping server waits for what goes on
     #[arg(long, value_name = "SECONDS", default_value_t = 30)]
     stop_wait: u64,
@@ -74,11 +78,22 @@ impl Serve {
             secrets: Arc::new(move || secrets_of(&data)),
             needs_keys,
             hosts,
+            webhook: self.webhook()?,
             limits,
         };
         let ended = runtime.block_on(self.serve(setup, place));
         runtime.shutdown_background();
         ended
+    }
+
+    fn webhook(&self) -> Result<Option<Webhook>, Failure> {
+        let Some(url) = &self.webhook else { return Ok(None) };
+        let environment = Environment::default();
+        let secrets = environment.get("GESTA_WEBHOOK_SECRET").unwrap_or_default();
+        let help =
+            "set GESTA_WEBHOOK_SECRET to `whsec_` and the base64 of 24 to 64 random bytes, and name an https address";
+        let refused = |why: WebhookError| Failure::usage(why.to_string(), help);
+        Webhook::new(url, &secrets, &environment.lookup()).map(Some).map_err(refused)
     }
 
     /// Whether clients need a key: as soon as there is one. Without one nobody but this machine may reach the server.

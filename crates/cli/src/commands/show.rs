@@ -10,6 +10,7 @@ use crate::exit::{Ended, Exit, Failure};
 use crate::holds;
 use crate::live::summary;
 use crate::place::Place;
+use crate::remote::{At, Remote};
 use crate::render::{Teller, Told, Voice};
 use crate::stored::{self, Shown};
 use crate::terminal::{Look, Screen};
@@ -37,10 +38,15 @@ pub(crate) struct Show {
     /// The exact exchanges with the model
     #[arg(long, group = "form")]
     wire: bool,
+    #[command(flatten)]
+    at: At,
 }
 
 impl Show {
     pub(crate) fn run(self, globals: &Globals) -> Ended {
+        if let Some(remote) = Remote::of(&self.at)? {
+            return wait_for(self.from(globals, &remote));
+        }
         let place = Place::open_to_read(globals)?;
         wait_for(async {
             let store = place.store();
@@ -54,19 +60,41 @@ impl Show {
                 wire(&mut screen, store.wire(&head.run).await?)?;
             } else {
                 let shown = stored::read(&store, &head.run).await?;
-                if self.scene {
-                    let scene = gesta_scene::from_log(&shown.run.plan().spec, &shown.stored.events);
-                    screen.data(&scene);
-                } else if self.json {
-                    screen.json(&shown.run.result());
-                } else {
-                    page(&mut screen, globals, &shown, &place.flag);
-                }
+                self.tell(&mut screen, globals, &shown, &place.flag);
             }
             screen.end_line();
             place.close().await;
             Ok(Exit::Done)
         })
+    }
+}
+
+impl Show {
+    async fn from(&self, globals: &Globals, remote: &Remote) -> Ended {
+        if self.wire {
+            let help = "read them where the server's data folder is, without --server";
+            return Err(Failure::usage("exchanges with the model are not told over HTTP", help));
+        }
+        let shown = remote.read(&self.run).await?;
+        let mut screen = Screen::stdout();
+        if self.events {
+            shown.stored.events.iter().for_each(|event| screen.json(event));
+        } else {
+            self.tell(&mut screen, globals, &shown, &remote.flag);
+        }
+        screen.end_line();
+        Ok(Exit::Done)
+    }
+
+    fn tell(&self, screen: &mut Screen, globals: &Globals, shown: &Shown, flag: &str) {
+        if self.scene {
+            let scene = gesta_scene::from_log(&shown.run.plan().spec, &shown.stored.events);
+            screen.data(&scene);
+        } else if self.json {
+            screen.json(&shown.run.result());
+        } else {
+            page(screen, globals, shown, flag);
+        }
     }
 }
 

@@ -43,7 +43,6 @@ impl Test {
         }
         let mut files = Vec::new();
         gather(&scenes, &mut files)?;
-        Playing { plan: Some(&folder.settings.plan), update: self.update || is_updating(), quiet: globals.quiet }
-            .files(&files)
+        Playing { folder: Some(&folder), update: self.update || is_updating(), quiet: globals.quiet }.files(&files)
     }
 }

@@ -79,7 +79,10 @@ async fn a_denial_has_a_reason_that_the_model_reads() {
         browser.read("The armchair was used.").await;
         let result = world.ended(&run);
         let refund = call(&result, "refund_order");
-        assert_eq!((&refund["status"], refund["result"].as_str().unwrap().contains("armchair")), (&json!("denied"), true));
+        assert_eq!(
+            (&refund["status"], refund["result"].as_str().unwrap().contains("armchair")),
+            (&json!("denied"), true)
+        );
     })
     .await;
 }

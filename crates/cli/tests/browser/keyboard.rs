@@ -54,7 +54,13 @@ async fn a_call_is_denied_by_keys_alone_and_without_scripts() {
         browser.without_scripts().await;
         browser.open("/console").await;
         let reason = browser.see(".hold").await;
-        reason.find(By::Css("details.choice:nth-of-type(2) > summary")).await.unwrap().send_keys(Key::Enter + "").await.unwrap();
+        reason
+            .find(By::Css("details.choice:nth-of-type(2) > summary"))
+            .await
+            .unwrap()
+            .send_keys(Key::Enter + "")
+            .await
+            .unwrap();
         browser.see("[name=reason]").await.send_keys("No receipt." + Key::Tab).await.unwrap();
         browser.press(Key::Enter).await;
         browser.see("[data-settled]").await;

@@ -130,7 +130,11 @@ async fn a_form_from_elsewhere_does_nothing() {
         let run = world.parked();
         let path = format!("/console/holds/{run}/r1");
         let form = "content-type: application/x-www-form-urlencoded\r\n";
-        for headers in [form.to_owned(), format!("{form}origin: http://evil.test\r\n"), format!("{form}cookie: gesta_console=1\r\n")] {
+        for headers in [
+            form.to_owned(),
+            format!("{form}origin: http://evil.test\r\n"),
+            format!("{form}cookie: gesta_console=1\r\n"),
+        ] {
             let (status, page) = world.ask("POST", &path, &headers, "do=approve&token=guessed&binding=%7B%7D");
             assert_eq!(status, 403, "{page}");
         }

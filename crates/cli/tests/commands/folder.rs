@@ -34,6 +34,16 @@ fn a_broken_folder_is_told_by_file_line_and_key() {
 }
 
 #[test]
+fn a_proxy_for_tools_that_cannot_be_read_lets_nothing_run() {
+    let home = Home::new();
+    for words in [["run", &example("desk"), "Hello"].as_slice(), &["check", &example("desk")]] {
+        let said: crate::support::Said =
+            home.command(words).env("GESTA_EGRESS_PROXY", "::bad").output().unwrap().into();
+        said.ended(2).has(&["GESTA_EGRESS_PROXY holds no address", "help: write http://HOST:PORT"]);
+    }
+}
+
+#[test]
 fn scenes_are_played_and_written_anew_on_request() {
     let home = Home::new();
     let scene = "user: Hello\n    asks the model\nmodel: Hi.\n    says: Ho.\nclient: delivered\n    ends: completed\n";
@@ -93,5 +103,5 @@ fn every_command_has_help_with_examples() {
         home.gesta(&[command, "--help"]).ended(0).has(&["Examples:", "gesta "]);
         seen += 1;
     }
-    assert_eq!(seen, 14);
+    assert_eq!(seen, 16);
 }

@@ -8,6 +8,8 @@ mod backup;
 mod chat;
 mod crash;
 mod document;
+mod document_faults;
+mod document_scenes;
 mod fake_model;
 mod folder;
 mod grants;

@@ -109,3 +109,54 @@ fn what_cannot_be_served_is_told_at_the_start() {
     let at = taken.local_addr().unwrap().to_string();
     home.gesta(&["serve", &desk, "--listen", &at]).ended(2).has(&["cannot be listened on"]);
 }
+
+#[test]
+fn the_commands_ask_a_server_as_they_ask_the_data_folder() {
+    let home = Home::new();
+    let served = Served::start(&home, &[&example("desk"), "--listen", "127.0.0.1:0"]);
+    let server = format!("http://{}", served.at);
+    let asked = |words: &[&str]| home.gesta(&[words, &["--server", &server]].concat());
+    asked(&["runs"]).ended(0).has(&["no runs"]);
+    asked(&["holds"]).ended(0).has(&["nothing waits"]);
+    asked(&["show", "last"]).ended(2).has(&["there is no run `last`"]);
+    served.ask("POST /v1/agents/desk/runs", "", r#"{"input":"Refund order 7, 250 dollars","contact":"maria"}"#);
+    for command in [&["runs", "--status", "parked"][..], &["holds"], &["show", "last"]] {
+        let flag = format!(" --server {server}");
+        let (there, here) = (asked(command).ended(0).out, home.gesta(command).ended(0).out);
+        assert_eq!(there.replace(&flag, ""), here, "{command:?}");
+        assert!(there.contains(&flag) || command[0] == "runs", "{there}");
+    }
+    for form in ["--json", "--scene", "--events"] {
+        let words = ["show", "last", form];
+        assert_eq!(asked(&words).ended(0).out, home.gesta(&words).ended(0).out, "{form}");
+    }
+    for command in ["runs", "holds"] {
+        assert_eq!(asked(&[command, "--json"]).ended(0).json(), home.gesta(&[command, "--json"]).ended(0).json());
+    }
+    asked(&["show", "last", "--wire"]).ended(2).has(&["not told over HTTP"]);
+    asked(&["resume", "last", "--result", "r1", "1"]).ended(2).has(&["does not take `result`"]);
+    let ended = asked(&["resume", "last", "--approve", "r1", "--json"]).ended(0).json();
+    assert_eq!((&ended["outcome"], &ended["already_answered"]), (&Value::from("completed"), &serde_json::json!([])));
+    asked(&["resume", "last", "--approve", "r1"]).ended(0).has(&["nothing ran again", "A colleague has decided"]);
+    let late = asked(&["resume", "last", "--deny", "r1", "--reason", "no", "--json"]).ended(1).json();
+    assert_eq!(late["error"]["code"], "conflict");
+    served.end("TERM");
+    asked(&["runs"]).ended(1).has(&["does not answer", "gesta serve"]);
+    home.gesta(&["runs", "--server", "localhost"]).ended(2).has(&["is no server"]);
+}
+
+#[test]
+fn the_commands_show_their_key_to_a_server_that_needs_one() {
+    let home = Home::new();
+    let key = home.gesta(&["keys", "new", "all", "--scope", "read", "--bare"]).ended(0).out;
+    let served = Served::start(&home, &[&example("desk"), "--listen", "127.0.0.1:0"]);
+    let server = format!("http://{}", served.at);
+    home.gesta(&["runs", "--server", &server]).ended(2).has(&["needs a key"]);
+    let run = |key: &str| {
+        let mut command = home.command(&["runs"]);
+        command.env("GESTA_SERVER", &server).env("GESTA_API_KEY", key).output().unwrap()
+    };
+    assert_eq!(run(&key).status.code(), Some(0));
+    assert_eq!(run("gesta_x_y").status.code(), Some(2));
+    served.end("TERM");
+}

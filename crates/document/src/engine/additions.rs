@@ -126,8 +126,8 @@ pub(crate) fn parse_tool(
     let before = target.node(graph).map(|node| node.data.clone()).unwrap_or_default();
     let nodes = graph.nodes.len();
     let roots = graph.roots.clone();
-    let warnings =
-        parse::into(graph, source, Some(target)).map_err(|error| Refused::whole(errors::plain(&error.to_string())))?;
+    let parsed = parse::into(graph, source, Some(target));
+    let warnings = parsed.map_err(|error| Refused::whole(errors::plain(&error.to_string())))?.warnings;
     let after = target.node(graph).map(|node| node.data.clone()).unwrap_or_default();
     let strange = after.iter().any(|(key, data)| key != name && before.get(key) != Some(data));
     let function = Func::func(graph, target, &name.into());

@@ -13,9 +13,7 @@ const TEXT_MAX: usize = 4_000;
 /// What was thrown, as an error of the call.
 pub(crate) fn thrown(graph: &Graph, limits: &Limits, error: &Error) -> CallError {
     match error {
-        Error::StackOverflow | Error::CallStackOverflow => CallError::Limit {
-            message: format!("the tool calls itself too deeply (more than {} levels)", limits.call_depth_max),
-        },
+        Error::StackOverflow | Error::CallStackOverflow => CallError::TooDeep { levels_max: limits.call_depth_max },
         Error::ExecutionTimeout => CallError::TimedOut { limit_ms: limits.call_time_max_ms },
         _ => CallError::Thrown { message: message(graph, limits, error) },
     }

@@ -1,15 +1,19 @@
 //! From a record to a graph: base, added tools, data, in this order (`spec/documents.md`, 3.9 and 3.10).
 
+use std::panic::{self, AssertUnwindSafe};
 use std::time::Duration;
 
-use stof::model::Graph;
+use stof::model::{DataRef, Func, Graph};
 use stof::runtime::Error;
 
 use super::census::Census;
+use super::clock::Clock;
+use super::parse::Parsed;
 use super::shared::Shared;
+use super::step::Run;
 use super::{additions, data, errors, grants, libraries, restore, tools};
 use crate::guard::{Names, RESERVED, check_tool};
-use crate::{AddedTool, AddedTools, OpenError, Place, Record, Terms};
+use crate::{AddedTool, AddedTools, CallError, OpenError, Place, Record, Terms};
 
 /// A document that was loaded.
 pub(crate) struct Loaded {
@@ -19,6 +23,8 @@ pub(crate) struct Loaded {
     pub(crate) base: data::Origin,
     /// The record's added tools, with the reason for each that was set aside.
     pub(crate) added: Vec<AddedTool>,
+    /// Tools of the data that was laid over it, which were not taken.
+    pub(crate) left_out: Vec<String>,
     /// What the parser found odd in the base.
     pub(crate) warnings: Vec<String>,
     /// Whether `add_tool` is ours: the base has none, and tools may be added.
@@ -34,9 +40,10 @@ pub(crate) fn load(record: &Record, terms: &Terms, shared: &Shared) -> Result<Lo
     *shared.lock() = super::shared::State { limits: terms.limits.clone(), ..Default::default() };
     libraries::install_natives(&mut graph, shared);
     grants::install_given(&mut graph, shared, &terms.grants);
-    let warnings = parse_base(&mut graph, &record.base)?;
+    let Parsed { warnings, init } = parse_base(&mut graph, &record.base)?;
     give_way(&mut graph, terms);
     grants::install_missing(&mut graph, shared, &record.base);
+    run_init(&mut graph, shared, &record.base, terms, init)?;
 
     let names = names(&graph, terms, &record.added);
     let own_add_tool = tools::all(&graph).iter().any(|tool| tool.name == tools::ADD_TOOL);
@@ -57,9 +64,10 @@ pub(crate) fn load(record: &Record, terms: &Terms, shared: &Shared) -> Result<Lo
     }
     let base = data::Origin::of(&graph);
     let added = add_tools(&mut graph, record, shared);
+    let mut left_out = Vec::new();
     if let Some(bytes) = &record.data {
         let same_base = record.data_base.as_ref().is_none_or(|hash| *hash == crate::base_hash(&record.base));
-        restore::restore(&mut graph, bytes, same_base, &terms.limits)
+        left_out = restore::restore(&mut graph, bytes, same_base, &terms.limits)
             .map_err(|error| OpenError::Data { message: error.to_string() })?;
     }
     let census = Census::take(&graph);
@@ -68,13 +76,53 @@ pub(crate) fn load(record: &Record, terms: &Terms, shared: &Shared) -> Result<Lo
         state.may_add = may_add;
         state.live = census.nodes.clone();
     }
-    Ok(Loaded { graph, census, base, added, warnings, offers_add_tool: may_add && !own_add_tool, own_add_tool })
+    Ok(Loaded {
+        graph,
+        census,
+        base,
+        added,
+        left_out,
+        warnings,
+        offers_add_tool: may_add && !own_add_tool,
+        own_add_tool,
+    })
 }
 
 /// Parses the base. The operator wrote it, so it may do what the language can.
-fn parse_base(graph: &mut Graph, base: &str) -> Result<Vec<String>, OpenError> {
+fn parse_base(graph: &mut Graph, base: &str) -> Result<Parsed, OpenError> {
     graph.ensure_main_root();
     super::parse::into(graph, base, None).map_err(|error| base_error(base, &error))
+}
+
+/// Runs the functions tagged `#[init]` in order, under one clock. A document of which one fails does not open: half of
+/// it would be another document.
+fn run_init(
+    graph: &mut Graph,
+    shared: &Shared,
+    base: &str,
+    terms: &Terms,
+    init: Vec<DataRef>,
+) -> Result<(), OpenError> {
+    let mut clock = Clock::start(terms.limits.call_time_max_ms);
+    for function in init {
+        let (name, place) = {
+            let name = function.data_name(graph).map(|name| name.to_string()).unwrap_or_default();
+            let line = graph.get_stof_data::<Func>(&function).and_then(|func| Some(func.src.as_ref()?.line as usize));
+            (name, Place { line: line.unwrap_or(1).max(1), column: 1 })
+        };
+        let process = tools::call_in_order(&function, Vec::new());
+        let mut run = Run { graph, shared, host: &mut super::NoGrants, clock: &mut clock, limits: &terms.limits };
+        let ended = panic::catch_unwind(AssertUnwindSafe(|| run.finish(process)));
+        let failed = match ended {
+            Ok(Ok(_)) => continue,
+            Ok(Err(CallError::TimedOut { limit_ms })) => format!("it ran longer than {limit_ms} ms"),
+            Ok(Err(why)) => why.to_string(),
+            Err(cause) => errors::of_panic(cause.as_ref()),
+        };
+        let message = format!("the #[init] function `{name}` did not succeed: {failed}");
+        return Err(OpenError::Base { message, frame: crate::refused::frame(base, place), at: place });
+    }
+    Ok(())
 }
 
 pub(crate) fn base_error(base: &str, error: &Error) -> OpenError {

@@ -125,7 +125,10 @@ impl Engine {
         let ended = panic::catch_unwind(AssertUnwindSafe(|| run.finish(process)));
         match ended {
             Ok(ended) => ended.map(|value| (value, clock)),
-            Err(cause) => Err(CallError::Thrown { message: errors::of_panic(cause.as_ref()) }),
+            Err(cause) => {
+                run.hand_over_log();
+                Err(CallError::Thrown { message: errors::of_panic(cause.as_ref()) })
+            }
         }
     }
 
@@ -182,6 +185,19 @@ impl Engine {
             Some((tool.name, function.source.as_ref()?.to_string()))
         };
         tools::all(graph).into_iter().filter_map(source).collect()
+    }
+
+    /// Tools with two parameters of one name, and that name.
+    pub(crate) fn parameters_twice(&self) -> Vec<(String, String)> {
+        let graph = &self.loaded.graph;
+        let mut found = Vec::new();
+        for tool in tools::all(graph) {
+            let Some(function) = graph.get_stof_data::<Func>(&tool.function) else { continue };
+            let names: Vec<&str> = function.params.iter().map(|param| param.name.as_str()).collect();
+            let twice = (1..names.len()).find(|at| names[..*at].contains(&names[*at]));
+            found.extend(twice.map(|at| (tool.name.clone(), names[at].to_owned())));
+        }
+        found
     }
 
     /// What the parser found odd in the base.
@@ -324,6 +340,10 @@ impl Document for Engine {
 
     fn added(&self) -> &[AddedTool] {
         &self.record.added
+    }
+
+    fn left_out(&self) -> &[String] {
+        &self.loaded.left_out
     }
 
     fn export(&mut self, form: Form) -> Result<Vec<u8>, CallError> {

@@ -1,20 +1,30 @@
 //! Saved data laid over what the base and the added tools make, by path; under another base too
 //! (`spec/documents.md`, 3.10).
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use stof::imbl::{OrdMap, OrdSet, Vector};
-use stof::model::{Field, Graph, Node, NodeRef, Prototype};
+use stof::model::{Field, Func, Graph, Node, NodeRef, Prototype};
 use stof::runtime::{Type, Val, ValRef};
 
 use super::census::{functions_in, is_within};
 use super::data::{DataError, UNCHANGED};
 use super::kept::{OBJECTS_DEPTH_MAX, OBJECTS_MAX};
+use super::tools;
 use crate::Limits;
 
+/// Tools that are named where a foreign image has more than there are.
+const LEFT_OUT_MAX: usize = 64;
+
 /// Puts saved data into a graph that holds the base and the added tools. `same_base` says that the base is the one it
-/// was saved under: then what the base has and the data has not was removed by the document.
-pub(crate) fn restore(graph: &mut Graph, bytes: &[u8], same_base: bool, limits: &Limits) -> Result<(), DataError> {
+/// was saved under: then what the base has and the data has not was removed by the document. Gives the tools that stand
+/// in the data and not in the graph: its functions are not taken.
+pub(crate) fn restore(
+    graph: &mut Graph,
+    bytes: &[u8],
+    same_base: bool,
+    limits: &Limits,
+) -> Result<Vec<String>, DataError> {
     if bytes.len() > limits.data_bytes_max {
         return Err(DataError::Size { max: limits.data_bytes_max });
     }
@@ -27,7 +37,22 @@ pub(crate) fn restore(graph: &mut Graph, bytes: &[u8], same_base: bool, limits: 
     if same_base {
         merge.remove_missing();
     }
-    Ok(())
+    let known = tools::all(graph);
+    let mut left_out = tools_of(&image);
+    left_out.retain(|name| !known.iter().any(|tool| tool.name == *name));
+    left_out.truncate(LEFT_OUT_MAX);
+    Ok(left_out)
+}
+
+/// The functions tagged `tool` of an image, sorted, wherever they stand: nothing is followed in what may be damaged.
+fn tools_of(image: &Graph) -> Vec<String> {
+    let named = image.nodes.values().flat_map(|node| node.data.iter());
+    let is_tool = |id| {
+        let function = image.data.get(id).and_then(|data| data.get::<Func>());
+        function.is_some_and(|function| function.attributes.contains_key("tool"))
+    };
+    let names: BTreeSet<String> = named.filter(|(_, id)| is_tool(*id)).map(|(name, _)| name.to_string()).collect();
+    names.into_iter().collect()
 }
 
 struct Merge<'a> {

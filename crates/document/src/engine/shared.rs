@@ -43,8 +43,10 @@ pub(crate) struct State {
 /// One call's state.
 #[derive(Debug, Default)]
 pub(crate) struct CallState {
-    /// What was printed.
+    /// What was printed and the host has not taken.
     pub(crate) log: String,
+    /// Bytes that the host has taken of it.
+    pub(crate) log_taken: usize,
     /// Whether something was printed that is not in the log.
     pub(crate) log_full: bool,
     /// Tools that were added, in order.
@@ -65,16 +67,32 @@ pub(crate) struct Asked {
 }
 
 impl CallState {
-    /// Adds a line to the log, cut at its limit.
+    /// Adds a line to the log, cut at its limit, which is said.
     pub(crate) fn print(&mut self, line: &str, bytes_max: usize) {
-        let room = bytes_max.saturating_sub(self.log.len());
-        if room == 0 || self.log_full {
-            self.log_full = true;
+        if self.log_full {
             return;
         }
-        let kept = gesta_run::json::cut(line, room.saturating_sub(1));
+        let cut = log_cut(bytes_max);
+        let room = bytes_max.saturating_sub(self.log_taken + self.log.len() + cut.len() + 1);
+        let kept = gesta_run::json::cut(line, room);
         self.log_full = kept.len() < line.len();
-        self.log.push_str(kept);
-        self.log.push('\n');
+        if !kept.is_empty() || !self.log_full {
+            self.log.push_str(kept);
+            self.log.push('\n');
+        }
+        if self.log_full {
+            self.log.push_str(&cut);
+        }
     }
+
+    /// What was printed since this was last asked.
+    pub(crate) fn take_log(&mut self) -> String {
+        self.log_taken += self.log.len();
+        std::mem::take(&mut self.log)
+    }
+}
+
+/// The last line of a log that is not whole; none where the log is too short for it.
+fn log_cut(bytes_max: usize) -> String {
+    if bytes_max < 512 { String::new() } else { format!("[what was printed beyond {bytes_max} bytes is left out]\n") }
 }

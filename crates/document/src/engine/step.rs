@@ -11,7 +11,7 @@ use stof::runtime::{Error, Val, Variable};
 
 use super::clock::{self, Clock};
 use super::errors;
-use super::shared::Shared;
+use super::shared::{CallState, Shared};
 use crate::{CallError, Host, Limits};
 
 /// Instructions between two looks at the clock.
@@ -52,8 +52,8 @@ impl Run<'_> {
             self.check_clock()?;
             slices += 1;
             if slices > slices_max {
-                let message = format!("the tool ran more than {} instructions", self.limits.instructions_max);
-                return Err(CallError::Limit { message });
+                let message = format!("ran more than {} instructions", self.limits.instructions_max);
+                return Err(CallError::TooMuch { message });
             }
             processes.wake();
             let Some(process) = processes.ready.pop_front() else {
@@ -63,14 +63,32 @@ impl Run<'_> {
                 clock::wait(self.clock, processes.until_next());
                 continue;
             };
-            self.slice(&mut processes, process, &main)?;
+            let sliced = self.slice(&mut processes, process, &main);
+            self.hand_over_log();
+            sliced?;
         }
         let ended = processes.ended.remove(&main);
         self.log_unheard(&processes);
+        self.hand_over_log();
         match ended {
             Some(Ok(result)) => Ok(result.map(|result| result.get()).unwrap_or_default()),
             Some(Err(error)) => Err(errors::thrown(self.graph, self.limits, &error)),
             None => Err(CallError::Thrown { message: "the tool waits for something that never ends".to_owned() }),
+        }
+    }
+
+    /// Gives the host what was printed, as it is printed: who does not come to an end has said it all the same.
+    pub(crate) fn hand_over_log(&mut self) {
+        let Some(printed) =
+            self.shared.lock().call.as_mut().filter(|call| !call.log.is_empty()).map(CallState::take_log)
+        else {
+            return;
+        };
+        if !self.host.print(&printed)
+            && let Some(call) = &mut self.shared.lock().call
+        {
+            call.log_taken -= printed.len();
+            call.log.insert_str(0, &printed);
         }
     }
 
@@ -138,8 +156,8 @@ impl Run<'_> {
     fn spawn(&mut self, processes: &mut Processes, mut spawned: Process) -> Result<(), CallError> {
         processes.count += 1;
         if processes.count > self.limits.processes_max {
-            let message = format!("the tool began more than {} async functions", self.limits.processes_max);
-            return Err(CallError::Limit { message });
+            let message = format!("began more than {} async functions", self.limits.processes_max);
+            return Err(CallError::TooMuch { message });
         }
         self.prepare(&mut spawned);
         processes.ready.push_back(spawned);

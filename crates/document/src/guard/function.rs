@@ -1,7 +1,8 @@
 //! The one shape that may join a document: a function tagged `#[tool('…')]`.
 
 use super::tokens::{Kind, Token, tokens};
-use crate::Refused;
+use crate::refused::place;
+use crate::{Place, Refused};
 
 /// What the guard read of a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -141,6 +142,7 @@ pub(super) fn function(reader: &mut Reader<'_>) -> Result<Function, Refused> {
     }
     let parameters = reader.group();
     body(reader.text, parameters)?;
+    distinct(reader.text, parameters)?;
     if reader.eat(&Kind::Sign('-')) {
         reader.expect(&Kind::Sign('>'), "expected `->` before the type of the result")?;
         return_type(reader)?;
@@ -151,6 +153,30 @@ pub(super) fn function(reader: &mut Reader<'_>) -> Result<Function, Refused> {
     let inside = reader.group();
     body(reader.text, inside)?;
     Ok(Function { name, name_at })
+}
+
+/// Each parameter has a name of its own: of two, one could never be given.
+fn distinct(text: &str, tokens: &[Token<'_>]) -> Result<(), Refused> {
+    let mut seen: Vec<&str> = Vec::new();
+    let (mut depth, mut begins) = (0_usize, true);
+    for token in tokens {
+        match &token.kind {
+            Kind::Open(_) => depth += 1,
+            Kind::Close(_) => depth = depth.saturating_sub(1),
+            Kind::Doc(_) => continue,
+            Kind::Sign(',') if depth == 0 => {
+                begins = true;
+                continue;
+            }
+            Kind::Word(name) if begins && seen.contains(name) => {
+                return Err(Refused::at(text, token.at, format!("there is a parameter `{name}` already")));
+            }
+            Kind::Word(name) if begins => seen.push(name),
+            _ => {}
+        }
+        begins = false;
+    }
+    Ok(())
 }
 
 /// A name: words and hyphens without a gap.
@@ -212,6 +238,30 @@ fn body(text: &str, tokens: &[Token<'_>]) -> Result<(), Refused> {
         return Err(Refused::at(text, token.at, message));
     }
     Ok(())
+}
+
+/// The functions tagged `#[tool]` of a source, as often as they are written: the name of each, and where it stands.
+/// Sources that cannot be read have none.
+pub(crate) fn tagged_tools(text: &str) -> Vec<(String, Place)> {
+    let Ok(tokens) = tokens(text) else { return Vec::new() };
+    let mut found = Vec::new();
+    let mut tagged = false;
+    for (at, token) in tokens.iter().enumerate() {
+        let kind = |ahead: usize| tokens.get(at + ahead).map(|token| &token.kind);
+        match (&token.kind, kind(1), kind(2)) {
+            (Kind::Sign('#'), Some(Kind::Open('[')), Some(Kind::Word("tool"))) => tagged = true,
+            (Kind::Word("fn"), Some(Kind::Word(_)), _) => {
+                let behind = &tokens[at + 1..];
+                let open = behind.iter().find(|token| token.kind == Kind::Open('('));
+                if let (true, Some(open)) = (std::mem::take(&mut tagged), open) {
+                    let name = text.get(behind[0].at..open.at).unwrap_or_default().trim();
+                    found.push((name.to_owned(), place(text, behind[0].at)));
+                }
+            }
+            _ => {}
+        }
+    }
+    found
 }
 
 /// The functions of libraries that a source calls, as `Library.name(` or `Library::name(`, whether they exist or not.

@@ -10,7 +10,7 @@ mod tokens;
 
 use std::collections::BTreeSet;
 
-pub(crate) use function::{Function, calls_of_libraries};
+pub(crate) use function::{Function, calls_of_libraries, tagged_tools};
 pub(crate) use tokens::is_hidden;
 
 use crate::{Limits, Refused};

@@ -224,7 +224,9 @@ impl<'a> Cursor<'a> {
                 return Ok(token.end);
             }
         }
-        Err(self.refuse(self.at, "a `${` is never closed"))
+        let nested = "a `${` is never closed before the next backtick; a template string cannot stand inside another: \
+                      give the inner one a name first, const part = `…`;";
+        Err(self.refuse(self.at, nested))
     }
 
     /// The text between two quotes with its escapes resolved, and the bytes it took with them. A dollar that was

@@ -28,7 +28,7 @@ pub fn request(request: &Request<'_>, dialect: &Dialect) -> Result<Vec<u8>, Faul
     if pieces.is_empty() {
         return Err(fault(FaultKind::BadRequest, "there is nothing to send: every message is blank"));
     }
-    let mut w = Writer::with_capacity(2048);
+    let mut w = Writer::with_capacity(request.bytes_about());
     w.open('{').field("model", request.model).key("max_tokens");
     match request.options.get("max_tokens") {
         Some(tokens) => w.value(tokens),

@@ -20,7 +20,7 @@ const RESERVED: [&str; 4] = ["model", "messages", "tools", "stream"];
 /// # Errors
 /// A part that the protocol cannot carry.
 pub fn request(request: &Request<'_>, dialect: &Dialect) -> Result<Vec<u8>, Fault> {
-    let mut w = Writer::with_capacity(2048);
+    let mut w = Writer::with_capacity(request.bytes_about());
     w.open('{').field("model", request.model);
     w.key("messages").open('[');
     if !request.system.is_empty() {

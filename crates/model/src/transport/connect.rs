@@ -95,7 +95,11 @@ impl fmt::Display for Target {
 }
 
 pub(crate) async fn open(inner: &Inner, uri: &Uri, target: &Target) -> Result<Opened, TransportError> {
-    if let Some(proxy) = inner.proxies.of(uri) {
+    let wrong = |name: &'static str| TransportError::Proxy {
+        proxy: name.to_owned(),
+        reason: "it holds no address of one; write http://HOST:PORT, or unset it".to_owned(),
+    };
+    if let Some(proxy) = inner.proxies.of(uri).map_err(wrong)? {
         return open_by_proxy(inner, &proxy, target).await;
     }
     let tcp = dial(&target.host, target.port, inner.guard.as_deref()).await?;

@@ -107,6 +107,12 @@ impl Transport {
         Self(Arc::new(Inner { pool: Pool::default(), proxies, tls, guard: spec.guard }))
     }
 
+    /// The variable, in capital letters, in which a proxy was looked up and no address of one was found. Every request
+    /// fails then.
+    pub fn wrong_proxy(&self) -> Option<&'static str> {
+        self.0.proxies.wrong()
+    }
+
     /// Sends a request and waits for the head of its response. The body is read from [`Response::body`], under the same
     /// limits, and may be `body_bytes_max` long.
     ///
@@ -163,10 +169,14 @@ impl Transport {
                 return Ok((line, true));
             }
         }
+        // Set aside, because it takes more memory than all the rest of an exchange, and is seldom due.
+        Ok((Box::pin(self.begin(uri, target)).await?, false))
+    }
+
+    async fn begin(&self, uri: &Uri, target: &Arc<Target>) -> Result<Box<Line>, TransportError> {
         let opened = connect::open(&self.0, uri, target).await?;
         let line = Line::begin(opened).await;
-        let line = line.map_err(|reason| TransportError::Connect { host: target.to_string(), reason })?;
-        Ok((Box::new(line), false))
+        line.map(Box::new).map_err(|reason| TransportError::Connect { host: target.to_string(), reason })
     }
 }
 

@@ -14,12 +14,16 @@ use super::LookupRef;
 const HEAD_BYTES_MAX: usize = 16 * 1024;
 
 /// Which proxy stands between us and a host.
-#[derive(Debug)]
-pub(crate) struct Proxies(Option<Matcher>);
+#[derive(Debug, Default)]
+pub(crate) struct Proxies {
+    matcher: Option<Matcher>,
+    /// A variable that names no proxy we could use. Nothing is sent then: whoever wanted a proxy did not want it left out.
+    wrong: Option<&'static str>,
+}
 
 impl Proxies {
     pub(crate) fn none() -> Self {
-        Self(None)
+        Self::default()
     }
 
     /// Reads `http_proxy`, `https_proxy`, `all_proxy` and `no_proxy`, in small or capital letters. `HTTP_PROXY` is
@@ -31,15 +35,41 @@ impl Proxies {
         let https = get("https_proxy", "HTTPS_PROXY");
         let all = get("all_proxy", "ALL_PROXY");
         if http.is_empty() && https.is_empty() && all.is_empty() {
-            return Self(None);
+            return Self::none();
         }
+        let named = [("HTTP_PROXY", &http), ("HTTPS_PROXY", &https), ("ALL_PROXY", &all)];
+        let wrong = named.into_iter().find(|(_, address)| !address.is_empty() && !is_address(address));
+        let wrong = wrong.map(|(name, _)| name);
         let no = get("no_proxy", "NO_PROXY");
-        Self(Some(Matcher::builder().all(all).http(http).https(https).no(no).build()))
+        Self { matcher: Some(Matcher::builder().all(all).http(http).https(https).no(no).build()), wrong }
     }
 
-    pub(crate) fn of(&self, uri: &Uri) -> Option<Intercept> {
-        self.0.as_ref()?.intercept(uri)
+    /// The variable, in capital letters, that holds no address of a proxy.
+    pub(crate) fn wrong(&self) -> Option<&'static str> {
+        self.wrong
     }
+
+    /// # Errors
+    /// The variable that holds no address.
+    pub(crate) fn of(&self, uri: &Uri) -> Result<Option<Intercept>, &'static str> {
+        match self.wrong {
+            Some(name) => Err(name),
+            None => Ok(self.matcher.as_ref().and_then(|matcher| matcher.intercept(uri))),
+        }
+    }
+}
+
+/// What every proxy's address must be, with or without `http://` before it.
+fn is_address(text: &str) -> bool {
+    let whole = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
+    let Ok(uri) = whole.parse::<Uri>() else { return false };
+    let authority = uri.authority().map(http::uri::Authority::as_str).unwrap_or_default();
+    let place = authority.rsplit_once('@').map_or(authority, |(_, place)| place);
+    // A port that is none is left out by the parser, and another would be taken in its place.
+    let port = place.rsplit_once(':').filter(|(_, port)| !port.ends_with(']')).map(|(_, port)| port);
+    let host = uri.host().is_some_and(|host| !host.is_empty());
+    let known = matches!(uri.scheme_str(), Some("http" | "https" | "socks4" | "socks4a" | "socks5" | "socks5h"));
+    known && host && port.is_none_or(|port| port.parse::<u16>().is_ok_and(|port| port > 0))
 }
 
 /// Asks the proxy for a tunnel.
@@ -85,4 +115,32 @@ pub(crate) fn auth_of(proxy: &Intercept) -> Option<String> {
         return basic.to_str().ok().map(str::to_owned);
     }
     proxy.raw_auth().map(|(user, password)| format!("Basic {}", STANDARD.encode(format!("{user}:{password}"))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_names_no_proxy_keeps_everything_back() {
+        for text in
+            ["::bad", "not a url", "htp://127.0.0.1:1", "http://", "http://127.0.0.1:99999", "127.0.0.1:0", ":80"]
+        {
+            let lookup = |name: &str| (name == "https_proxy").then(|| text.to_owned());
+            let proxies = Proxies::from_lookup(&lookup);
+            let way = proxies.of(&Uri::from_static("http://model.invalid/"));
+            assert_eq!(way.err(), Some("HTTPS_PROXY"), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_names_a_proxy_is_used() {
+        for text in
+            ["http://127.0.0.1:8080", "127.0.0.1:8080", "http://me:p:w@proxy", "http://[::1]:3128", "http://[::1]"]
+        {
+            let lookup = |name: &str| (name == "HTTP_PROXY").then(|| text.to_owned());
+            let proxies = Proxies::from_lookup(&lookup);
+            assert!(proxies.of(&Uri::from_static("http://model.invalid/")).unwrap().is_some(), "{text}");
+        }
+    }
 }

@@ -72,7 +72,7 @@ pub(crate) fn decided(plan: &Plan, state: &State, call: CallId, n: u32, ruling: 
             issues.map(|issues| (CallStatus::InvalidArguments, words::hook_edit_broke_schema(&issues)))
         }
         Ok(Decision::Deny { reason }) => Some((CallStatus::Denied, reason.clone())),
-        Ok(Decision::Defer { .. }) => Some((CallStatus::NotRun, format!("{name} needs approval"))),
+        Ok(Decision::Defer { .. }) => Some((CallStatus::NotRun, words::grant_needs_approval(&name))),
         Err(_) if plan.spec.on_hook_error == OnHookError::Deny => {
             Some((CallStatus::Denied, words::POLICY_UNDECIDED.to_owned()))
         }

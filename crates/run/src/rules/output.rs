@@ -4,13 +4,12 @@ use serde_json::Value;
 
 use crate::json;
 use crate::plan::Plan;
-use crate::schema;
 
 /// Reads the final answer, where the plan has an output schema.
 pub(crate) fn read(plan: &Plan, text: &str) -> Result<Option<Value>, String> {
-    let Some(validator) = &plan.output else { return Ok(None) };
+    let Some(schema) = &plan.output else { return Ok(None) };
     let value = json::read_strict(without_fence(text)).map_err(|why| format!("the answer is not JSON: {why}"))?;
-    schema::check(validator, &value).map_err(|issues| format!("the answer does not fit the schema: {issues}"))?;
+    schema.check(&value).map_err(|issues| format!("the answer does not fit the schema: {issues}"))?;
     Ok(Some(value))
 }
 

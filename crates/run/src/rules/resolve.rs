@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::{classify, words};
+use crate::arguments::Arguments;
 use crate::call::{ArgumentsBy, CallEnd, CallStatus};
 use crate::event::Resolved;
 use crate::id::CallId;
@@ -47,7 +48,7 @@ pub(crate) fn resolve(
             let seen = as_call(call, &id, state.trips, index, arguments.clone());
             classify::ask_author(plan, &seen, end, failures)
         });
-        resolved.push(Resolved { id, end, arguments });
+        resolved.push(Resolved { id, end, arguments: arguments.map(Arguments::from) });
     }
     resolved
 }
@@ -56,9 +57,9 @@ fn as_call(call: &CallBlock, id: &CallId, trip: u32, index: usize, arguments: Op
     CallState {
         id: id.clone(),
         name: call.name.clone(),
-        raw_arguments: call.arguments.clone(),
-        model_arguments: arguments.unwrap_or_default(),
-        arguments: Object::new(),
+        raw_arguments: call.arguments.as_str().into(),
+        model_arguments: arguments.unwrap_or_default().into(),
+        arguments: Arguments::default(),
         arguments_by: ArgumentsBy::Model,
         trip,
         index: u32::try_from(index).unwrap_or(u32::MAX),
@@ -78,7 +79,8 @@ fn as_call(call: &CallBlock, id: &CallId, trip: u32, index: usize, arguments: Op
 fn unique_id(call: &CallBlock, state: &State, index: usize, taken: &mut BTreeSet<CallId>) -> CallId {
     let trip = state.trips;
     let mut is_free = |id: &CallId| !state.call_ids.contains(id) && taken.insert(id.clone());
-    let own = CallId::from(call.id.as_str().trim());
+    let written = call.id.as_str();
+    let own = if written.trim().len() == written.len() { call.id.clone() } else { CallId::from(written.trim()) };
     if !own.as_str().is_empty() && is_free(&own) {
         return own;
     }
@@ -108,9 +110,9 @@ fn read_arguments(call: &CallBlock, tools: &ToolList) -> Result<Object, Unrunnab
         read_object(written)
             .map_err(|why| (None, CallStatus::InvalidArguments, words::malformed_arguments(&why, &call.arguments)))?
     };
-    match tool.check_owned(arguments) {
-        (arguments, Ok(())) => Ok(arguments),
-        (arguments, Err(issues)) => Err((Some(arguments), CallStatus::InvalidArguments, words::broken_schema(&issues))),
+    match tool.check(&arguments) {
+        Ok(()) => Ok(arguments),
+        Err(issues) => Err((Some(arguments), CallStatus::InvalidArguments, words::broken_schema(&issues))),
     }
 }
 

@@ -67,6 +67,11 @@ pub(crate) fn hook_edit_broke_schema(issues: &str) -> String {
     format!("The policy replaced the arguments of this call, and they do not fit the tool's schema: {issues}")
 }
 
+/// A grant was deferred, in the middle of a function that nothing can resume.
+pub(crate) fn grant_needs_approval(grant: &str) -> String {
+    format!("{grant} needs approval, which a tool of the document cannot wait for; it was not run")
+}
+
 /// The default hint of `act_when_asked`: what to do, what was asked, what is missing, and the way out.
 pub(crate) fn act_hint(missing: &[String], all: bool) -> String {
     let tools = missing.join(if all { " and " } else { " or " });

@@ -8,7 +8,7 @@ use gesta_run::{
     InterventionOutcome, OnHookError, OnUndecided, Outcome, Phase, Plan, Reply, Run, Timestamp, ToolEffect, ToolSpec,
 };
 
-use super::{grants, sent};
+use super::{grants, order, sent};
 
 /// How far a call has come, as the log tells it.
 #[derive(Debug, Clone, Default)]
@@ -120,19 +120,15 @@ impl Ledger {
         );
         let fits = if self.ended.is_some() { after_end } else { during };
         self.must(fits, || format!("out of place: {what:?}"));
-        let closing = matches!(
-            what,
-            EventKind::Answered { .. }
-                | EventKind::GrantAsked { .. }
-                | EventKind::GrantDecided { .. }
-                | EventKind::GrantStarted { .. }
-                | EventKind::GrantAnswered { .. }
-                | EventKind::TripEnded { .. }
-                | EventKind::Ended { .. }
-                | EventKind::Intervened(_)
-                | EventKind::Recovered
-                | EventKind::FunctionFailed { .. }
-        );
+        // What somebody approved is carried on when a new message, or the time, closes the other holds.
+        let carried_on = match what {
+            EventKind::Started { call } | EventKind::Staged { call, .. } => {
+                matches!(self.stopped, Some(Outcome::Superseded | Outcome::Expired))
+                    && self.calls.get(call).is_some_and(|call| call.approved)
+            }
+            _ => false,
+        };
+        let closing = carried_on || order::closes(what);
         let stopping = self.stopped.is_some() && self.ended.is_none();
         self.must(!stopping || closing, || format!("a stopped run goes on: {what:?}"));
     }

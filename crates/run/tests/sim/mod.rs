@@ -7,6 +7,7 @@
 pub mod check;
 pub mod dice;
 pub mod grants;
+pub mod order;
 pub mod sent;
 pub mod world;
 

@@ -1,6 +1,7 @@
 //! The conversation's document: taken from the store for a turn, described on each trip, called, kept with the turn.
 
 mod lending;
+mod staged;
 mod working;
 
 use std::sync::{Arc, OnceLock};
@@ -13,6 +14,7 @@ use gesta_store::{Secrets, Store};
 use crate::error::AgentError;
 
 pub(crate) use lending::Asked;
+pub use staged::SceneDocuments;
 pub(crate) use working::Working;
 
 /// How long a grant may keep a document waiting: the hook's time, its own, and some for the store between them. The
@@ -22,6 +24,8 @@ const GRANT_WAIT_MAX_MS: u64 = 60_000;
 /// How an agent's document is run.
 #[derive(Debug, Clone, Default)]
 pub struct DocumentSettings {
+    /// What messages call it, its file for instance; "the document" where this is empty.
+    pub name: String,
     /// What it may use.
     pub limits: Limits,
     /// Whether tools can be added to it.
@@ -33,6 +37,7 @@ pub struct DocumentSettings {
 /// An agent's document, from which every conversation has its own.
 pub(crate) struct Documents {
     base: Arc<str>,
+    name: String,
     terms: Terms,
     settings: PoolSettings,
     /// Made on the first use, because a pool is bound to a runtime.
@@ -73,9 +78,10 @@ impl Documents {
             added_tools: settings.added_tools,
             names_taken: plan.spec.tools.iter().map(|tool| tool.name.clone()).collect(),
         };
-        let grant_time_max_ms = settings.pool.grant_time_max_ms.max(GRANT_WAIT_MAX_MS);
-        let settings = PoolSettings { grant_time_max_ms, ..settings.pool };
-        Ok(Self { base: base.into(), terms, settings, pool: OnceLock::new(), keys })
+        let DocumentSettings { name, pool, .. } = settings;
+        let settings = PoolSettings { grant_time_max_ms: pool.grant_time_max_ms.max(GRANT_WAIT_MAX_MS), ..pool };
+        let name = if name.is_empty() { "the document".to_owned() } else { name };
+        Ok(Self { base: base.into(), name, terms, settings, pool: OnceLock::new(), keys })
     }
 
     fn pool(&self) -> &Pool {
@@ -96,10 +102,10 @@ impl Documents {
         };
         let from = stored.as_ref().map_or(0, |document| document.version);
         let working = if resumed { store.working(run).await? } else { None };
-        let image = working.or_else(|| stored.map(|document| document.image));
-        let record = match image {
-            Some(image) => self.read(&image)?,
-            None => Record { base: self.base.to_string(), ..Record::default() },
+        let record = match (working, stored) {
+            (Some(image), _) => self.read(&image).map_err(|why| AgentError::WorkingCopy { run: run.clone(), why })?,
+            (None, Some(document)) => self.read(&document.image)?,
+            (None, None) => Record { base: self.base.to_string(), ..Record::default() },
         };
         let whose = match conversation {
             Some(conversation) => format!("conversation/{conversation}"),
@@ -109,9 +115,8 @@ impl Documents {
         Ok(Working::new(self.clone(), session, run.clone(), from))
     }
 
-    fn read(&self, image: &[u8]) -> Result<Record, AgentError> {
-        let keys = self.keys();
-        Ok(Image::decode(image, &keys).map_err(AgentError::Document)?.record(&self.base))
+    fn read(&self, image: &[u8]) -> Result<Record, ImageError> {
+        Ok(Image::decode(image, &self.keys())?.record(&self.base))
     }
 
     fn write(&self, record: &Record) -> Result<Vec<u8>, ImageError> {

@@ -6,12 +6,13 @@ use std::sync::{Arc, Mutex as SyncMutex, PoisonError};
 use gesta_document::Author;
 use gesta_run::json::Object;
 use gesta_run::{Answer, CallId, CallState, Event, EventKind, RunId, Timestamp, ToolSpec};
-use gesta_sandbox::{Call, Failure, Session};
+use gesta_sandbox::{Call, Cause, Failure, Session};
 use serde_json::Value;
 use tokio::sync::{Mutex, mpsc, oneshot};
 
 use super::Documents;
 use super::lending::{Asked, Lending};
+use crate::error::AgentError;
 
 type Waiting = BTreeMap<(CallId, u32), oneshot::Sender<Result<Value, String>>>;
 
@@ -48,6 +49,17 @@ impl Working {
         async move {
             let specs = copy.session.lock().await.specs().await?;
             Ok(specs.into_iter().map(|spec| ToolSpec { document: true, ..spec }).collect())
+        }
+    }
+
+    /// Opens it in a worker, and has its tools described, which the first trip asks for anyway. Whatever else goes wrong
+    /// than the opening is for that trip to say.
+    pub(crate) async fn open(&self) -> Result<(), AgentError> {
+        match self.copy.session.lock().await.specs().await {
+            Err(why) if matches!(why.cause, Cause::Open(_) | Cause::Start(_)) => {
+                Err(AgentError::Unopened { document: self.copy.documents.name.clone(), why: Box::new(why) })
+            }
+            _ => Ok(()),
         }
     }
 

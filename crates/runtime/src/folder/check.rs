@@ -159,6 +159,9 @@ impl Doubts<'_> {
             if tools.is_empty() && settings.document.is_none() {
                 self.add(&[path[0], path[1], "tool".into()], format!("no tool fits `{}`", rule.tool), "");
             }
+            if rule.action == super::agent_toml::ActionWord::Defer {
+                self.deferred_grants(&[path[0], path[1], "tool".into()], &rule.tool);
+            }
             for (argument, test) in &rule.when {
                 for (name, parameters) in &tools {
                     if let Some(doubt) = doubtful(argument, test, parameters) {
@@ -176,6 +179,17 @@ impl Doubts<'_> {
                     "",
                 );
             }
+        }
+    }
+
+    /// A grant is called in the middle of a function, which cannot wait for a person.
+    fn deferred_grants(&mut self, path: &[Step<'_>], pattern: &str) {
+        let grants = self.folder.settings.plan.grants.iter().map(gesta_run::GrantSpec::full_name);
+        let fitting: Vec<String> = grants.filter(|name| glob::fits(pattern, name)).collect();
+        if !fitting.is_empty() {
+            let names = fitting.join(", ");
+            let message = format!("{names} cannot wait for a person: a deferred grant is not run, and throws");
+            self.add(path, message, "`deny` it, or defer the tool that calls it");
         }
     }
 

@@ -162,6 +162,13 @@ impl Folder {
         }
     }
 
+    /// Where the document's file is, for messages; empty without one.
+    pub(crate) fn document_path(&self) -> String {
+        let Some(document) = &self.settings.document else { return String::new() };
+        let path = self.dir.as_ref().map(|dir| dir.join(&document.file));
+        path.map_or_else(|| document.file.clone(), |path| path.display().to_string())
+    }
+
     /// On which terms the folder's document is opened.
     pub fn document_terms(&self) -> Option<Terms> {
         let document = self.settings.document.as_ref()?;

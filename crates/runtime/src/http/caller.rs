@@ -51,6 +51,11 @@ impl HttpCaller {
         let transport = Transport::new(TransportSpec { lookup: Some(&own), guard: Some(guard), ..Default::default() });
         Self(Arc::new(Caller { policy, transport }))
     }
+
+    /// Whether `GESTA_EGRESS_PROXY` is set and holds no address of a proxy. Every request fails then.
+    pub fn has_wrong_proxy(&self) -> bool {
+        self.0.transport.wrong_proxy().is_some()
+    }
 }
 
 impl Caller {

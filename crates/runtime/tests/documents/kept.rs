@@ -20,6 +20,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("a_changed_base_sets_aside_what_it_took_the_name_of", changed_base),
         trial("a_damaged_document_is_an_error_that_says_what_to_do", damaged),
         trial("a_working_copy_that_cannot_be_read_keeps_no_conversation_busy", unreadable_copy),
+        trial("a_document_that_does_not_open_leaves_no_trace_and_a_run_that_waits_as_it_was", unopened),
         trial("a_tool_that_a_person_switched_off_is_not_written_anew", switched_off),
         trial("a_store_needs_a_key_to_sign_with", unsigned),
     ]
@@ -174,12 +175,36 @@ async fn unreadable_copy() {
     let second = second.build().unwrap();
     for _ in 0..2 {
         let why = second.resume(&id, Resume::default()).await.unwrap_err();
-        assert!(matches!(why, AgentError::Document(_)), "{why}");
+        assert!(matches!(&why, AgentError::WorkingCopy { run, .. } if *run == id), "{why}");
     }
     let next = second.run(in_conversation("Hello", "k")).await.unwrap();
     assert_eq!(next.outcome, Some(Outcome::Completed), "{:?}", next.error);
     let store = desk::store(dir.path());
     assert!(store.working(&id).await.unwrap().is_none());
+}
+
+async fn unopened() {
+    let dir = tempfile::tempdir().unwrap();
+    let broken = "tools: {\n    #[tool('x')]\n    fn a( {\n}\n";
+    let named = || gesta_runtime::DocumentSettings { name: "desk.stof".to_owned(), ..desk::settings(2_000) };
+    let second = agent(dir.path(), "model: Hello.\n").document(broken).document_settings(named()).build().unwrap();
+    let why = second.run(in_conversation("Hello", "k")).await.unwrap_err();
+    let AgentError::Unopened { document, why } = &why else { panic!("{why}") };
+    assert!(document == "desk.stof" && why.to_string().contains("line 3"), "{document}: {why}");
+    let store = desk::store(dir.path());
+    assert!(store.conversation(&"k".into()).await.unwrap().and_then(|head| head.run).is_none());
+
+    let script = "model: calls c1 refund {\"order\":\"o_1\",\"amount\":40}\nmodel: Done.\n";
+    let decide =
+        |call: CallAsked| async move { if call.name == "refund" { Decision::defer() } else { Decision::run() } };
+    let first = agent(dir.path(), script).on_tool_call(decide).build().unwrap();
+    let parked = first.run(in_conversation("Refund it", "k")).await.unwrap();
+    let id = parked.report.run_id;
+    for _ in 0..2 {
+        let why = second.resume(&id, Resume::default()).await.unwrap_err();
+        assert!(!matches!(why, AgentError::Store(_)), "{why}");
+    }
+    assert_eq!(store.head(&id).await.unwrap().status, Status::Parked);
 }
 
 async fn unsigned() {

@@ -19,6 +19,11 @@ pub(crate) trait Process {
         Usage::default()
     }
 
+    /// Takes what a document prints into the log of the process; whether it did.
+    fn print(&self, _text: &str) -> bool {
+        false
+    }
+
     /// Memory, as it was lately.
     fn resident_bytes(&self) -> u64 {
         0
@@ -63,7 +68,10 @@ pub(crate) fn serve<R: BufRead, W: Write>(wire: &mut Wire<R, W>, open: Open, pro
 
 fn opened(open: Open, record: &Record, terms: &Terms, document: &mut Option<Box<dyn Document>>) -> Answer {
     match open(record, terms) {
-        Ok(new) => Answer::Opened { added: document.insert(new).added().to_vec() },
+        Ok(new) => {
+            let left_out = new.left_out().to_vec();
+            Answer::Opened { added: document.insert(new).added().to_vec(), left_out }
+        }
         Err(error) => Answer::NotOpened { error },
     }
 }
@@ -74,10 +82,16 @@ fn answer<R: BufRead, W: Write>(
     wire: &mut Wire<R, W>,
     process: &dyn Process,
 ) -> Answer {
-    let mut lent = Lent { wire, calls: 0 };
+    let mut lent = Lent { wire, process, calls: 0, printed: String::new() };
     match ask {
-        Ask::Call { tool, arguments } => ended(document.call(&tool, &arguments, &mut lent), process),
-        Ask::Main => ended(document.main(&mut lent), process),
+        Ask::Call { tool, arguments } => {
+            let outcome = document.call(&tool, &arguments, &mut lent);
+            ended(outcome, lent.printed, process)
+        }
+        Ask::Main => {
+            let outcome = document.main(&mut lent);
+            ended(outcome, lent.printed, process)
+        }
         Ask::Specs => or_failed(document.specs(), process, |specs| Answer::Specs { specs }),
         Ask::Export { form } => {
             or_failed(document.export(form), process, |bytes| Answer::Exported { bytes: Blob(bytes) })
@@ -95,31 +109,48 @@ fn answer<R: BufRead, W: Write>(
     }
 }
 
-fn ended(outcome: Result<Called, CallError>, process: &dyn Process) -> Answer {
-    or_failed(outcome, process, |called| Answer::Called {
-        result: called.result,
-        added: called.added,
-        data: called.data.map(Blob),
-        log: called.log,
-        running_us: called.running_us,
-        resident_bytes: process.resident_bytes(),
-    })
+fn ended(outcome: Result<Called, CallError>, mut printed: String, process: &dyn Process) -> Answer {
+    let resident_bytes = process.resident_bytes();
+    match outcome {
+        Ok(called) => {
+            printed.push_str(&called.log);
+            Answer::Called {
+                result: called.result,
+                added: called.added,
+                data: called.data.map(Blob),
+                log: printed,
+                running_us: called.running_us,
+                resident_bytes,
+            }
+        }
+        Err(error) => Answer::Failed { error, log: printed, resident_bytes },
+    }
 }
 
 fn or_failed<T>(outcome: Result<T, CallError>, process: &dyn Process, told: impl FnOnce(T) -> Answer) -> Answer {
     match outcome {
         Ok(it) => told(it),
-        Err(error) => Answer::Failed { error, resident_bytes: process.resident_bytes() },
+        Err(error) => Answer::Failed { error, log: String::new(), resident_bytes: process.resident_bytes() },
     }
 }
 
 /// The host as a document sees it: each grant call goes over the pipe and waits for its answer.
 struct Lent<'a, R, W> {
     wire: &'a mut Wire<R, W>,
+    process: &'a dyn Process,
     calls: u32,
+    /// What the document has printed and the process has no log for.
+    printed: String,
 }
 
 impl<R: BufRead, W: Write> Host for Lent<'_, R, W> {
+    fn print(&mut self, text: &str) -> bool {
+        if !self.process.print(text) {
+            self.printed.push_str(text);
+        }
+        true
+    }
+
     fn grant(&mut self, grant: &GrantName, arguments: Object) -> Result<Value, String> {
         self.calls = self.calls.saturating_add(1);
         let asked = Answer::Grant { n: self.calls, grant: grant.clone(), arguments };

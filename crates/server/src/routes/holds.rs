@@ -44,6 +44,7 @@ pub(crate) struct HoldsAsked {
     /// Of this contact.
     contact: Option<String>,
     /// Calls or actions only.
+    #[param(inline)]
     kind: Option<KindWord>,
     /// Opened before this moment, in milliseconds since 1970: what waits for long.
     opened_before: Option<i64>,

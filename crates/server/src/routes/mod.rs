@@ -6,6 +6,7 @@ mod audit;
 mod conversations;
 mod health;
 mod holds;
+mod log;
 pub(crate) mod metrics;
 mod run_events;
 mod runs;
@@ -50,6 +51,7 @@ pub(crate) fn all() -> (Router<Arc<App>>, utoipa::openapi::OpenApi) {
         .routes(routes!(runs::begin))
         .routes(routes!(runs::list))
         .routes(routes!(runs::read))
+        .routes(routes!(log::read))
         .routes(routes!(runs::cancel))
         .routes(routes!(run_events::follow))
         .routes(routes!(answers::answer))

@@ -107,6 +107,7 @@ pub(crate) struct RunsAsked {
     /// Of this agent.
     agent: Option<String>,
     /// In this status.
+    #[param(inline)]
     status: Option<StatusWord>,
     /// Of this conversation.
     conversation: Option<String>,

@@ -59,10 +59,11 @@ async fn a_key_is_good_for_its_scopes_and_no_more() {
     let (run, binding) = parked(&world).await;
     let hello = json!({ "input": "Hello" });
     let deny = json!({ "answers": [{ "binding": binding, "deny": " " }] });
-    let requests: [(Method, String, &Value, &[Scope]); 11] = [
+    let requests: [(Method, String, &Value, &[Scope]); 12] = [
         (Method::POST, "/v1/agents/desk/runs".to_owned(), &hello, &[Scope::Run]),
         (Method::GET, "/v1/runs".to_owned(), &Value::Null, &[Scope::Read]),
         (Method::GET, format!("/v1/runs/{run}"), &Value::Null, &[Scope::Read, Scope::Run, Scope::Answer]),
+        (Method::GET, format!("/v1/runs/{run}/log"), &Value::Null, &[Scope::Read]),
         // A blank reason is refused, but only to who may answer at all.
         (Method::POST, format!("/v1/runs/{run}/answers"), &deny, &[Scope::Answer]),
         (Method::GET, "/v1/holds".to_owned(), &Value::Null, &[Scope::Read, Scope::Answer]),

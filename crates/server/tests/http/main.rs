@@ -4,6 +4,7 @@
 
 mod access;
 mod caller_tools;
+mod console;
 mod events;
 mod holds;
 mod measures;
@@ -12,3 +13,4 @@ mod requests;
 mod runs;
 mod stops;
 mod support;
+mod webhooks;

@@ -114,4 +114,10 @@ async fn the_document_describes_all_there_is() {
         }
     }
     assert!(ids.len() >= 15, "{ids:?}");
+    // What it refers to is in it.
+    let text = document.to_string();
+    for reference in text.split("\"$ref\":\"#").skip(1) {
+        let reference = reference.split('"').next().unwrap();
+        assert!(document.pointer(reference).is_some(), "{reference} is not there");
+    }
 }

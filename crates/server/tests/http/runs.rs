@@ -22,6 +22,10 @@ async fn a_run_is_answered_with_its_result_and_read_and_listed_later() {
     assert_eq!(run["text"], "I have paid back 40 dollars for order 8.");
     let id = run["report"]["run_id"].as_str().unwrap();
     assert_eq!(world.get(&format!("/v1/runs/{id}")).await.ok()["tool_calls"], run["tool_calls"]);
+    let log = world.get(&format!("/v1/runs/{id}/log")).await.ok();
+    let plan = gesta_run::Plan::new(serde_json::from_value(log["plan"].clone()).unwrap(), Default::default()).unwrap();
+    let events: Vec<gesta_run::Event> = serde_json::from_value(log["events"].clone()).unwrap();
+    assert_eq!(json!(gesta_run::Run::replay(plan, &events).result()), run);
     let listed = world.get("/v1/runs?agent=desk&contact=maria&status=ended&closed=true").await.ok();
     assert_eq!(listed["items"][0]["run"], id);
     for other in ["agent=other", "contact=other", "status=parked", "conversation=other", "since=9999999999999"] {
@@ -96,6 +100,15 @@ async fn a_second_run_in_a_conversation_is_told_which_goes_on_or_waits_its_turn(
     assert_eq!(first.await.unwrap()["report"]["run_id"], going_on);
     assert_eq!(queued.await.unwrap()["text"], "Hello.");
     assert_eq!(world.get("/v1/conversations/k").await.ok()["turns"], 2);
+}
+
+#[tokio::test]
+async fn a_conversation_belongs_to_one_agent() {
+    let world = World::of(&[crate::support::example("desk"), crate::support::example("coach")]).await;
+    let hello = json!({ "input": "Hello", "conversation": "k" });
+    world.post("/v1/agents/desk/runs", hello.clone()).await.ok();
+    let refused = world.post("/v1/agents/coach/runs", hello).await.problem(409, "conversation_of_another");
+    assert_eq!(refused["agent"], "desk");
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 //! Requests, keys and deeds in SQLite. They belong to the tenant alone, and lie in its bucket.
 
-use gesta_run::id::RunId;
+use gesta_run::id::{CallId, RunId};
 use gesta_run::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
@@ -8,7 +8,9 @@ use super::failure::Failure;
 use super::steps::number;
 use super::{Sqlite, statements as sql};
 use crate::error::StoreError;
-use crate::front::{ApiKey, Audit, AuditRecord, Deed, Keys, RequestName, Requests, Reserved, StoredAnswer};
+use crate::front::{
+    ApiKey, Audit, AuditRecord, Deed, Keys, Notice, Notices, RequestName, Requests, Reserved, StoredAnswer,
+};
 use crate::traits::Pending;
 use crate::types::page;
 
@@ -152,6 +154,74 @@ impl Keys for Sqlite {
             let write = move |connection: &Connection| {
                 let row = params![tenant.bucket_of_all(), tenant.as_str(), id, at.0];
                 Ok(connection.prepare_cached(sql::KEY_REVOKE)?.execute(row)? == 1)
+            };
+            self.writer()?.write(write).await
+        })
+    }
+}
+
+fn notice_row(row: &Row<'_>) -> rusqlite::Result<Notice> {
+    let (run, call): (String, Option<String>) = (row.get(2)?, row.get(3)?);
+    Ok(Notice {
+        id: row.get(0)?,
+        kind: row.get(1)?,
+        run: RunId::new(run),
+        call: call.map(CallId::new),
+        at: Timestamp(row.get(4)?),
+        due: Timestamp(row.get(5)?),
+        attempts: row.get(6)?,
+    })
+}
+
+impl Notices for Sqlite {
+    fn put_notices(&self, notices: Vec<Notice>) -> Pending<'_, ()> {
+        let tenant = self.tenant.clone();
+        Box::pin(async move {
+            let write = move |connection: &Connection| {
+                let mut statement = connection.prepare_cached(sql::NOTICE_PUT)?;
+                for it in &notices {
+                    let (bucket, call) = (tenant.bucket_of_all(), it.call.as_ref().map(CallId::as_str));
+                    let row =
+                        params![bucket, tenant.as_str(), it.id, it.kind, it.run.as_str(), call, it.at.0, it.due.0];
+                    statement.execute(row)?;
+                }
+                Ok(())
+            };
+            self.writer()?.write(write).await
+        })
+    }
+
+    fn take_notices(&self, now: Timestamp, until: Timestamp, limit: u32) -> Pending<'_, Vec<Notice>> {
+        let tenant = self.tenant.clone();
+        Box::pin(async move {
+            let write = move |connection: &Connection| {
+                let row = params![tenant.bucket_of_all(), tenant.as_str(), now.0, until.0, page(limit)];
+                let mut statement = connection.prepare_cached(sql::NOTICES_TAKE)?;
+                let rows = statement.query_map(row, notice_row)?;
+                Ok(rows.collect::<Result<Vec<_>, _>>()?)
+            };
+            self.writer()?.write(write).await
+        })
+    }
+
+    fn settle_notice<'a>(&'a self, id: &'a str, due: Option<Timestamp>) -> Pending<'a, ()> {
+        let (id, tenant) = (id.to_owned(), self.tenant.clone());
+        Box::pin(async move {
+            let write = move |connection: &Connection| {
+                let row = params![tenant.bucket_of_all(), tenant.as_str(), id, due.map(|at| at.0)];
+                connection.prepare_cached(sql::NOTICE_SETTLE)?.execute(row)?;
+                Ok(())
+            };
+            self.writer()?.write(write).await
+        })
+    }
+
+    fn forget_notices(&self, before: Timestamp) -> Pending<'_, u64> {
+        let tenant = self.tenant.clone();
+        Box::pin(async move {
+            let write = move |connection: &Connection| {
+                let row = params![tenant.bucket_of_all(), tenant.as_str(), before.0];
+                Ok(connection.prepare_cached(sql::NOTICES_FORGET)?.execute(row)? as u64)
             };
             self.writer()?.write(write).await
         })

@@ -74,6 +74,8 @@ struct Shared {
     /// Taken out when the store is closed.
     writer: Mutex<Option<Writer>>,
     ended: Mutex<Option<oneshot::Receiver<()>>>,
+    /// What is read in its place, kept for as long as it is.
+    _copy: Option<open::ReadingCopy>,
 }
 
 impl Sqlite {
@@ -104,22 +106,30 @@ impl Sqlite {
         let readers = Readers::new(path.clone(), options.lock_wait_ms);
         let writer = Mutex::new(Some(writer));
         let ended = Mutex::new(Some(ended));
-        let shared = Shared { path, options, owners, readers, reads_only: false, writer, ended };
+        let shared = Shared { path, options, owners, readers, reads_only: false, writer, ended, _copy: None };
         Ok(Self { shared: Arc::new(shared), tenant: Tenant::new(TENANT_LOCAL) })
     }
 
     /// Opens the store of a data folder that can't be written, such as one on a full or a read-only disk: what was kept
-    /// is read, and nothing can be. No other process may write it meanwhile. Makes no file. Blocks for a moment.
+    /// is read, and nothing can be. No other process may write it meanwhile. Makes no file there; one that the last process
+    /// did not close is copied to the system's folder for temporary files. Blocks for a moment.
     ///
     /// # Errors
-    /// As [`Self::open_blocking`], and [`StoreError::Io`] where the last process did not close it well.
+    /// As [`Self::open_blocking`], and [`StoreError::Io`] where it is of an older form.
     pub fn open_to_read(folder: &Path, options: StoreOptions) -> Result<Self, StoreError> {
         let path = folder.join(FILE_NAME);
-        let name = open::reading_alone(&path)?;
-        let readers = Readers::named(path.clone(), name.into(), options.lock_wait_ms);
+        let copy = open::ReadingCopy::of(&path)?;
+        let readers = match &copy {
+            // Opened once for writing, so that the last writes and the newest form are in the copy.
+            Some(copy) => {
+                drop(open::connect(&copy.path(), &options)?);
+                Readers::new(copy.path(), options.lock_wait_ms)
+            }
+            None => Readers::named(path.clone(), open::reading_alone(&path)?.into(), options.lock_wait_ms),
+        };
         let owners = Arc::new(Owners::watch(folder));
         let (writer, ended) = (Mutex::new(None), Mutex::new(None));
-        let shared = Shared { path, options, owners, readers, reads_only: true, writer, ended };
+        let shared = Shared { path, options, owners, readers, reads_only: true, writer, ended, _copy: copy };
         Ok(Self { shared: Arc::new(shared), tenant: Tenant::new(TENANT_LOCAL) })
     }
 

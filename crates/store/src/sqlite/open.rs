@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ use super::StoreOptions;
 use super::failure::{of_io, of_sql};
 use super::schema::{APPLICATION_ID, MIGRATIONS, version};
 use crate::error::StoreError;
-use crate::folder::new_private_file;
+use crate::folder::{make_private, new_private_file};
 
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 const PAGE_BYTES: u64 = 4_096;
@@ -42,16 +42,10 @@ pub(super) fn connect(path: &Path, options: &StoreOptions) -> Result<Connection,
 
 /// How a file is read that nobody can write: SQLite then wants nothing beside it.
 pub(super) fn reading_alone(path: &Path) -> Result<String, StoreError> {
-    let unready = |what: &str| {
-        let reason = format!("{what}; copy the folder to a place that can be written, and name that with --data");
-        StoreError::Io { path: path.to_owned(), reason }
-    };
-    if recognise(path)?.is_none_or(|found| found < version()) {
-        return Err(unready("it is of an older form, or was not finished"));
-    }
-    let beside = path.with_extension("db-wal");
-    if std::fs::metadata(&beside).is_ok_and(|about| about.len() > 0) {
-        return Err(unready(&format!("its last writes still lie in {}", beside.display())));
+    if recognise(path)?.is_none_or(|found| found < version()) || has_last_writes(path) {
+        let reason = "it is of an older form, or was not finished; copy the folder to a place that can be written, and \
+                      name that with --data";
+        return Err(StoreError::Io { path: path.to_owned(), reason: reason.to_owned() });
     }
     let text = path.to_str().ok_or_else(|| StoreError::Folder {
         path: path.to_owned(),
@@ -59,6 +53,43 @@ pub(super) fn reading_alone(path: &Path) -> Result<String, StoreError> {
     })?;
     let escaped = text.replace('%', "%25").replace('?', "%3f").replace('#', "%23");
     Ok(format!("file:{escaped}?immutable=1"))
+}
+
+/// Whether the last writes still lie beside the file, because whoever wrote them did not close it.
+fn has_last_writes(path: &Path) -> bool {
+    std::fs::metadata(path.with_extension("db-wal")).is_ok_and(|about| about.len() > 0)
+}
+
+/// A copy of a file that was not closed well and cannot be written, in a folder that can; none where it needs no copy.
+/// Gone when this is dropped.
+#[derive(Debug)]
+pub(super) struct ReadingCopy(PathBuf);
+
+impl ReadingCopy {
+    pub(super) fn of(path: &Path) -> Result<Option<Self>, StoreError> {
+        if recognise(path)?.is_none() || !has_last_writes(path) {
+            return Ok(None);
+        }
+        let copy = Self(std::env::temp_dir().join(format!("gesta-{}", uuid::Uuid::now_v7())));
+        make_private(&copy.0)?;
+        for from in [path.to_owned(), path.with_extension("db-wal")] {
+            let to = copy.path().with_extension(from.extension().unwrap_or_default());
+            let copied = new_private_file(&to).and_then(|mut to| io::copy(&mut File::open(&from)?, &mut to));
+            copied.map_err(|cause| of_io(&from, &cause))?;
+        }
+        Ok(Some(copy))
+    }
+
+    pub(super) fn path(&self) -> PathBuf {
+        self.0.join(super::FILE_NAME)
+    }
+}
+
+impl Drop for ReadingCopy {
+    fn drop(&mut self) {
+        // Whatever is left lies where the system clears up.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
 }
 
 /// Looks at the header alone, so that a file which is not ours is not even opened by SQLite. Gives the version of its

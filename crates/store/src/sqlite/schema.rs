@@ -163,6 +163,20 @@ CREATE TABLE api_keys (
     PRIMARY KEY (bucket, tenant, id)
 );
 
+CREATE TABLE notices (
+    bucket INTEGER NOT NULL,
+    tenant TEXT NOT NULL,
+    id TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    run_id TEXT NOT NULL,
+    call_id TEXT,
+    at INTEGER NOT NULL,
+    due INTEGER,
+    attempts INTEGER NOT NULL,
+    PRIMARY KEY (bucket, tenant, id)
+) WITHOUT ROWID;
+CREATE INDEX notices_due ON notices (bucket, tenant, due) WHERE due IS NOT NULL;
+
 CREATE TABLE audit (
     bucket INTEGER NOT NULL,
     tenant TEXT NOT NULL,

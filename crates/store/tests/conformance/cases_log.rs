@@ -126,7 +126,7 @@ pub(crate) async fn what_a_call_was_read_into_is_no_part_of_the_log(bench: Bench
         what: EventKind::Replied { trip: 1, reply: Reply::text("hi"), calls: vec![resolved(arguments)] },
     };
     let lease = bench.open_alone("r1").await;
-    bench.store.append(&lease, 0, &[replied(Some(serde_json::Map::new()))], open()).await.unwrap();
+    bench.store.append(&lease, 0, &[replied(Some(serde_json::Map::new().into()))], open()).await.unwrap();
     assert_eq!(bench.store.load(&"r1".into()).await.unwrap().events, [replied(None)]);
 }
 

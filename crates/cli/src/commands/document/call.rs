@@ -4,8 +4,9 @@ use std::time::Instant;
 
 use clap::Args;
 use gesta_run::json::Object;
+use gesta_run::tool::Tool;
 use gesta_runtime::folder::duration::Length;
-use gesta_sandbox::Call as Asked;
+use gesta_sandbox::{Call as Asked, Session};
 use serde_json::{Value, json};
 
 use super::opened::Opening;
@@ -20,17 +21,22 @@ const TIME_LIMIT_MS: u64 = 30_000;
 /// Call one tool of a document and print its result as JSON
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  gesta document call tools.stof recent_orders '{\"limit\": 3}' --grant 'App.orders=[{\"id\": \"o_1\", \"total\": 40}]'
+  gesta document call tools.stof recent_orders '{\"limit\": 3}' \\
+      --grant 'App.orders=[{\"id\": \"o_1\", \"total\": 40}]'
   gesta document call tools.stof total_spent --add total_spent.stof --grant 'App.orders=[]'
   gesta document call tools.stof refund '{\"order_id\": \"o_1\", \"amount\": 250}' \\
       --grant 'App.refund=error:refunds over $100 are approved by a person'
   gesta document call tools.stof loop_for_ever --call-time-max 300ms --json
 
-With --json there is one line: `result` or `error`, the `limit` that was met (call_time, time_limit, memory, stack,
-output, values or record), `running_us` in the document, `whole_us` with worker and grants, `peak_bytes` of the
+The arguments are checked against the tool's schema, as those of a model are. A grant that is not given throws \
+`grant NAME is not available`. What the tool changes is not written anywhere: the file stays as it is.
+
+With --json there is one line: `result` or `error`, the `limit` that was met (call_time, time_limit, work, memory, \
+stack, output, values or record), `running_us` in the document, `whole_us` with worker and grants, `peak_bytes` of the \
 worker, `grants`, `added` and the `log`.
 
-Exit codes: 0 it gave a result, 1 it failed or met a limit, 2 usage, the document cannot be opened, a source was refused.")]
+Exit codes: 0 it gave a result, 1 it failed or met a limit, 2 usage, the arguments do not fit, the document cannot be \
+opened, a source was refused.")]
 pub(super) struct Call {
     #[command(flatten)]
     opening: Opening,
@@ -66,10 +72,24 @@ impl Call {
             Screen::stderr().line(Look::Faint, &format!("walls: {}", opened.walls));
         }
         let mut session = self.opening.session(&opened).await?;
+        self.fits(&mut session, &arguments).await?;
         let began = Instant::now();
         let outcome = session.call(asked(&self.name, &arguments, self.time_limit), &opened.desk).await;
         let measured = Measured::of(began, &outcome, session, &opened).await;
         if self.json { self.json(outcome, measured) } else { self.tell(outcome, &measured, globals) }
+    }
+
+    /// Whether the arguments fit the tool's schema, as they must when a model makes the call.
+    async fn fits(&self, session: &mut Session, arguments: &Object) -> Result<(), Failure> {
+        // What cannot be described is for the call to say.
+        let specs = session.specs().await.unwrap_or_default();
+        let Some(spec) = specs.into_iter().find(|spec| spec.name == self.name) else { return Ok(()) };
+        let Err(issues) = Tool::new(spec).map_or(Ok(()), |tool| tool.check(arguments)) else { return Ok(()) };
+        let message = format!("the arguments do not fit the schema of `{}`, and it was not run", self.name);
+        let help = format!("`gesta document specs {}` prints the schemas", self.opening.file.display());
+        let mut failure = Failure::usage(message, help).coded("arguments_invalid");
+        failure.details = issues.split("; ").map(str::to_owned).collect();
+        Err(failure)
     }
 
     fn arguments(&self) -> Result<Object, Failure> {

@@ -5,6 +5,7 @@ use gesta_document::{GrantName, Report};
 use gesta_run::ToolSpec;
 use serde_json::{Value, json};
 
+use super::kept::Whose;
 use super::opened::Opening;
 use super::told;
 use super::watch::watch;
@@ -19,11 +20,17 @@ use crate::terminal::{Look, Screen};
   gesta document check tools.stof --watch             again after each change
   gesta document check tools.stof --add new_tool.stof whether this could be added
   gesta document check tools.stof --json | jq .grants_missing
+  gesta document check my-agent --conversation anna   what a conversation has of it, by now
+
+It is opened in a worker as a run would open it: its fields are computed and its #[init] functions run.
 
 Exit codes: 0 it can be opened and every --add is accepted, 2 not, 130 Ctrl-C.")]
 pub(super) struct Check {
     #[command(flatten)]
     opening: Opening,
+    /// Check what this conversation has of the document, with its added tools and data; FILE is the agent's folder
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["watch", "add", "grants", "added_tools", "call_time_max", "grants_max", "unsafe_in_process"])]
+    conversation: Option<String>,
     /// Check again whenever a file changes
     #[arg(long)]
     watch: bool,
@@ -50,10 +57,49 @@ impl Check {
         }
     }
 
+    /// Opens a conversation's document as its next turn would.
+    async fn of_conversation(&self, name: &str, globals: &Globals) -> Ended {
+        let whose = Whose::of(self.opening.file.clone(), name.to_owned());
+        let kept = whose.read(globals).await?;
+        let mut session = kept.session(&kept.record);
+        let specs = session.specs().await.map_err(|why| told::unopened(&why, &whose.file()))?;
+        let added = &session.record().added;
+        let mut screen = Screen::stdout();
+        if self.json {
+            let offered: Vec<&str> = specs.iter().map(|spec| spec.name.as_str()).collect();
+            screen.json(&json!({
+                "conversation": kept.conversation, "version": kept.version, "offered": offered, "added": added,
+            }));
+        } else {
+            for tool in added {
+                if let Some(why) = &tool.set_aside {
+                    screen.text(Look::Warn, "warning: ");
+                    screen.line_on(&format!("{} is not offered: {}", tool.name, why.replace('\n', "\n  ")));
+                }
+            }
+            if !globals.quiet {
+                let signatures: Vec<String> = specs.iter().map(signature).collect();
+                screen.line(Look::Plain, &format!("  {}", signatures.join(", ")));
+                let text = format!(
+                    "the document of {} can be used: version {}, {} added",
+                    kept.name(),
+                    kept.version,
+                    if added.len() == 1 { "1 tool".to_owned() } else { format!("{} tools", added.len()) }
+                );
+                screen.line(Look::Good, &text);
+            }
+        }
+        kept.close().await;
+        Ok(Exit::Done)
+    }
+
     async fn once(&self, globals: &Globals) -> Ended {
+        if let Some(name) = &self.conversation {
+            return self.of_conversation(name, globals).await;
+        }
         let opened = self.opening.open().await?;
         let file = &self.opening.file;
-        let report = opened.pool.check(&opened.base, &opened.terms).await.map_err(|why| told::failed(&why, file))?;
+        let report = opened.pool.check(&opened.base, &opened.terms).await.map_err(|why| told::unopened(&why, file))?;
         let added = if self.opening.add.is_empty() {
             Vec::new()
         } else {
@@ -104,7 +150,11 @@ impl Check {
         if !report.grants_unused.is_empty() {
             screen.line(Look::Faint, &format!("given and not called by name: {}", names(&report.grants_unused)));
         }
-        let adds = if report.adds_tools { "an agent can add tools to it" } else { "no tools can be added to it" };
+        let adds = if report.adds_tools {
+            "an agent can add tools to it"
+        } else {
+            "an agent cannot add tools to it unless `added_tools` is on"
+        };
         screen.line(Look::Faint, adds);
         if globals.verbose > 0 {
             screen.line(Look::Faint, &format!("its data takes {} bytes", report.data_bytes));

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use gesta_document::Form;
 
-use super::kept::Whose;
+use super::kept::{Kept, Whose};
 use super::told;
 use crate::commands::{Globals, wait_for};
 use crate::exit::{Ended, Exit, Failure};
@@ -14,7 +14,9 @@ use crate::terminal::{Look, Screen};
 
 /// Write a conversation's document to a file
 ///
-/// Without --stof or --bstf it is the signed image that `gesta document import` reads.
+/// Without --stof or --bstf it is the signed image that `gesta document import` reads, with the added tools and who
+/// wrote them. With --stof it is source to read: comments that stand above no function are not in it, nor is a root that
+/// only stands in for the grants of agent.toml, such as `root App`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   gesta document export examples/shop --conversation anna --stof
@@ -25,10 +27,10 @@ Exit codes: 0 written, 1 it could not be written in that form, 2 usage or config
 pub(super) struct Export {
     #[command(flatten)]
     whose: Whose,
-    /// As source text: file, added tools and data together
+    /// As source text to read or to begin another agent with: file, added tools and data together
     #[arg(long, conflicts_with = "bstf")]
     stof: bool,
-    /// In Stof's own binary form
+    /// In Stof's own binary form, for other programs; imported again it brings its data alone
     #[arg(long)]
     bstf: bool,
     /// The file; standard output without it
@@ -63,6 +65,9 @@ impl Export {
                 }
             };
             self.write(&bytes)?;
+            if self.stof && !globals.quiet {
+                self.tell_left_out(&kept);
+            }
             if let Some(file) = self.output.as_ref().filter(|_| !globals.quiet) {
                 let text = format!("{} bytes of version {} in {}", bytes.len(), kept.version, file.display());
                 Screen::stderr().line(Look::Good, &text);
@@ -70,6 +75,13 @@ impl Export {
             kept.close().await;
             Ok(Exit::Done)
         })
+    }
+
+    /// Says what of the file is not in the text.
+    fn tell_left_out(&self, kept: &Kept) {
+        let mut left_out = vec!["comments that stand above no function".to_owned()];
+        left_out.extend(kept.stand_ins().iter().map(|root| format!("`root {root}`, in whose place grants stand")));
+        Screen::stderr().line(Look::Faint, &format!("left out: {}", left_out.join("; ")));
     }
 
     fn write(&self, bytes: &[u8]) -> Result<(), Failure> {

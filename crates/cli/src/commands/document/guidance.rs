@@ -7,7 +7,8 @@ use crate::terminal::Screen;
 
 /// Print what a model is told about writing a tool
 ///
-/// It is put behind the prompt by itself on every trip that offers `add_tool`.
+/// A short text with examples of the language. It is put behind the prompt by itself on every trip that offers
+/// `add_tool`, so that nothing has to be copied; read it to see what a model knows of your document.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   gesta document guidance | less

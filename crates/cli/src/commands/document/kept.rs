@@ -39,6 +39,11 @@ pub(super) struct Kept {
 }
 
 impl Whose {
+    /// A conversation of an agent.
+    pub(super) fn of(folder: PathBuf, conversation: String) -> Self {
+        Self { folder, conversation: Some(conversation) }
+    }
+
     /// Reads the document. Nothing of it has run.
     ///
     /// # Errors
@@ -64,7 +69,11 @@ impl Whose {
             None => ConversationId::new(format!("chat/{}", folder.settings.plan.agent)),
         };
         let place = Place::open(globals, Some(&folder))?;
-        let secrets = secrets_of(&place.data).map_err(|why| Failure::usage(why.to_string(), "mend GESTA_SECRET"))?;
+        let secrets = secrets_of(&place.data).map_err(|why| {
+            let whole = why.to_string();
+            let (message, help) = whole.split_once("; ").unwrap_or((&whole, "`gesta doctor` looks at the data folder"));
+            Failure::usage(message, help)
+        })?;
         let stored = place.store().document(&conversation).await?;
         let version = stored.as_ref().map_or(0, |stored| stored.version);
         let base = document.base.clone();
@@ -111,6 +120,21 @@ impl Kept {
     pub(super) async fn put(&self, record: &Record) -> Result<u64, Failure> {
         let bytes = self.encode(record)?;
         Ok(self.place.store().put_document(&self.conversation, self.version, bytes).await?)
+    }
+
+    /// Roots of the file that give way to the libraries of grants.
+    pub(super) fn stand_ins(&self) -> Vec<String> {
+        let mut libraries: Vec<String> = self.terms.grants.iter().map(|grant| grant.name.library.clone()).collect();
+        libraries.sort();
+        libraries.dedup();
+        let is_root = |library: &String| {
+            self.record.base.lines().any(|line| {
+                let mut words = line.split_whitespace();
+                words.next() == Some("root")
+                    && words.next().map(|name| name.trim_end_matches([':', '{'])) == Some(library)
+            })
+        };
+        libraries.into_iter().filter(is_root).collect()
     }
 
     pub(super) async fn close(self) {

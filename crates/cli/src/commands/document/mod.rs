@@ -16,6 +16,8 @@ mod watch;
 
 use clap::{Args, Subcommand};
 
+pub(crate) use told::failed;
+
 use super::Globals;
 use crate::exit::Ended;
 
@@ -29,8 +31,11 @@ use crate::exit::Ended;
   gesta document call tools.stof recent_orders '{\"limit\": 3}' --grant 'App.orders=[]'
   gesta document run tools.stof           what its `main` prints
   gesta document tools my-agent           what the agent has added, and when
+  gesta document export my-agent --conversation anna --stof   a conversation's document, to read
 
-How documents are written: docs/guides/documents.md. Exit codes: 0 done, 1 the call failed, 2 usage, or the document
+check, specs, call and run take a file; tools, export and import take an agent's folder and a conversation.
+
+How documents are written: docs/guides/documents.md. Exit codes: 0 done, 1 the call failed, 2 usage, or the document \
 cannot be opened.")]
 pub(crate) struct Document {
     #[command(subcommand)]

@@ -17,7 +17,7 @@ const FILE_BYTES_MAX: u64 = 1024 * 1024;
 /// Which document, and on which terms.
 #[derive(Debug, Clone, Args)]
 pub(super) struct Opening {
-    /// The document's file
+    /// The document's file, tools.stof of an agent for instance
     pub(super) file: PathBuf,
     /// First add the tool in this file, checked as `add_tool` checks it; may be repeated
     #[arg(long = "add", value_name = "SOURCE_FILE")]
@@ -28,10 +28,10 @@ pub(super) struct Opening {
     /// Whether the document's tools may add tools [default: as the document says]
     #[arg(long, value_enum, value_name = "WORD")]
     added_tools: Option<Switch>,
-    /// How long code of the document may run, for instance 300ms [default: 2s]
+    /// How long code of the document may run, grants left out, for instance 300ms [default: 2s]
     #[arg(long, value_name = "TIME", value_parser = Length::parse)]
     call_time_max: Option<Length>,
-    /// Grant calls of one call [default: 50]
+    /// How often one call of a tool may call grants [default: 50]
     #[arg(long, value_name = "N")]
     grants_max: Option<u32>,
     /// Run it in this process, without any wall: for documents whose authors you trust, and where there is no Linux

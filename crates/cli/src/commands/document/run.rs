@@ -3,24 +3,30 @@
 use std::time::Instant;
 
 use clap::Args;
+use gesta_document::CallError;
 use gesta_run::json::Object;
 use gesta_runtime::folder::duration::Length;
+use gesta_sandbox::Cause;
 
 use super::call::asked;
 use super::opened::Opening;
 use super::told::{self, Measured};
 use super::watch::watch;
 use crate::commands::{Globals, wait_for};
-use crate::exit::{Ended, Exit};
+use crate::exit::{Ended, Exit, Failure};
 use crate::terminal::{Look, Screen};
 
 /// Run the functions tagged #[main] and print what they print
 ///
-/// A root of the name of a library stands in for grants that are not given.
+/// It is how a document is tried by itself: no model, no agent. Where a grant is not given with --grant, a root of its
+/// library's name answers in its place (`root App { fn orders() -> list { [] } }`).
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   gesta document run tools.stof
   gesta document run tools.stof --watch   again after each change
+  gesta document run tools.stof --grant 'App.orders=[]'
+
+What `pln` and `err` print goes to standard output, up to 16 kB, also where it fails; what it took goes to standard error.
 
 Exit codes: 0 done, 1 it failed or met a limit, 2 usage, or the document cannot be opened, 130 Ctrl-C.")]
 pub(super) struct Run {
@@ -61,6 +67,13 @@ impl Run {
         if !globals.quiet {
             measured.tell();
         }
-        outcome.map(|_| Exit::Done).map_err(|why| told::failed(&why, &self.opening.file))
+        outcome.map(|_| Exit::Done).map_err(|why| match &why.cause {
+            Cause::Document(CallError::UnknownTool { .. }) => {
+                let help = "tag a function of the root with #[main], or call a tool with `gesta document call`";
+                let what = format!("{} has no function tagged #[main]", self.opening.file.display());
+                Failure::usage(what, help).coded("no_such_tool")
+            }
+            _ => told::failed(&why, &self.opening.file),
+        })
     }
 }

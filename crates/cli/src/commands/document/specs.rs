@@ -14,6 +14,9 @@ use crate::terminal::Screen;
   gesta document specs tools.stof | jq .[].name
   gesta document specs tools.stof --add new_tool.stof
 
+A document that defines `tool_specs` is asked; for any other the schema is made of the parameters: their types, those \
+without a default as `required`, and the comments above the function as descriptions.
+
 Exit codes: 0 printed, 2 usage, or the document cannot be opened.")]
 pub(super) struct Specs {
     #[command(flatten)]

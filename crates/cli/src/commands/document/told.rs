@@ -24,7 +24,7 @@ pub(super) fn not_started(why: &StartError) -> Failure {
 }
 
 /// What was asked of a document did not succeed.
-pub(super) fn failed(why: &gesta_sandbox::Failure, file: &Path) -> Failure {
+pub(crate) fn failed(why: &gesta_sandbox::Failure, file: &Path) -> Failure {
     let file = file.display();
     match &why.cause {
         Cause::Open(OpenError::Base { message, at, frame }) => {
@@ -35,13 +35,12 @@ pub(super) fn failed(why: &gesta_sandbox::Failure, file: &Path) -> Failure {
         }
         Cause::Open(error) => Failure::usage(format!("{file}: {error}"), GUIDE).coded("document_invalid"),
         Cause::Start(why) => not_started(why),
-        Cause::Document(CallError::UnknownTool { name }) if name == "main" => {
-            let help = "tag a function of the root with #[main], or call a tool with `gesta document call`";
-            Failure::usage(format!("{file} has no function tagged #[main]"), help).coded("no_such_tool")
-        }
-        Cause::Document(error @ CallError::UnknownTool { .. }) => {
-            let help = "`gesta document specs FILE` lists its tools";
-            Failure::usage(error.to_string(), help).coded("no_such_tool")
+        Cause::Document(CallError::UnknownTool { name }) => {
+            let help = match name.as_str() {
+                "main" => format!("what is tagged #[main] is no tool: `gesta document run {file}` runs it"),
+                _ => format!("`gesta document specs {file}` lists its tools"),
+            };
+            Failure::usage(format!("{file} has no tool `{name}`"), help).coded("no_such_tool")
         }
         cause => {
             let whole = why.to_string();
@@ -51,6 +50,19 @@ pub(super) fn failed(why: &gesta_sandbox::Failure, file: &Path) -> Failure {
             failure.coded(code_of(cause))
         }
     }
+}
+
+/// A document was not opened, as far as one can see.
+pub(super) fn unopened(why: &gesta_sandbox::Failure, file: &Path) -> Failure {
+    let help = match &why.cause {
+        Cause::TimedOut { .. } | Cause::Document(CallError::TimedOut { .. }) => {
+            "compute less while it opens: fewer fields, shorter #[init] functions; --call-time-max gives it more time"
+        }
+        Cause::Memory | Cause::Stack | Cause::Output { .. } => "hold less in it, nest it less deeply, print less",
+        _ => return failed(why, file),
+    };
+    let what = why.to_string().replacen("the tool", "it", 1);
+    Failure::usage(format!("{}: it does not open: {what}", file.display()), help).coded("document_invalid")
 }
 
 /// A source was not added, by the rules for what a model writes.
@@ -83,7 +95,8 @@ pub(super) fn limit_of(cause: &Cause) -> Option<&'static str> {
         Cause::TimedOut { .. } | Cause::Document(CallError::TimedOut { .. }) => Some("call_time"),
         Cause::CallTimedOut { .. } => Some("time_limit"),
         Cause::Memory => Some("memory"),
-        Cause::Stack => Some("stack"),
+        Cause::Stack | Cause::Document(CallError::TooDeep { .. }) => Some("stack"),
+        Cause::Document(CallError::TooMuch { .. }) => Some("work"),
         Cause::Output { .. } => Some("output"),
         Cause::Document(CallError::Limit { .. }) => Some("values"),
         Cause::Document(CallError::OffRecord { .. }) => Some("record"),

@@ -20,6 +20,9 @@ use crate::terminal::{Look, Screen};
   gesta document tools examples/shop --conversation anna --remove total_spent
   gesta document tools examples/shop --json | jq .added[].source
 
+What is changed counts from the conversation's next turn on. A tool that is switched off keeps its name: the agent \
+cannot write another in its place.
+
 Exit codes: 0 done, 1 a run of the conversation is going on, 2 usage or configuration, 5 the store failed.")]
 pub(super) struct Tools {
     #[command(flatten)]

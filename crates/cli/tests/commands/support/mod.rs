@@ -16,7 +16,9 @@ pub(crate) use terminal::Terminal;
 pub(crate) use world::{World, calls, says};
 
 /// Variables that would change what the binary does.
-const UNSET: [&str; 12] = [
+const UNSET: [&str; 14] = [
+    "GESTA_SERVER",
+    "GESTA_API_KEY",
     "DATABASE_URL",
     "GESTA_DATA",
     "GESTA_LOG",

@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 use std::fs::File;
-use std::io::{self, BufReader};
+use std::io::{self, BufReader, Write};
 use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
 
@@ -37,6 +37,8 @@ const CPU_GRACE_MS: u64 = 2_000;
 pub(super) fn enter(open: Open) -> io::Result<()> {
     // First of all. A parent that died before this line has closed its end of the pipe, which the first read finds.
     process::set_parent_process_death_signal(Some(Signal::KILL))?;
+    // A panic of the engine is caught and told as the call's error; its place in somebody's sources is nobody's matter.
+    std::panic::set_hook(Box::new(|_| {}));
     let closed = close_the_rest();
     let (asks, answers) = take_pipes()?;
     let mut wire = Wire::new(BufReader::with_capacity(64 * 1024, asks), answers);
@@ -170,6 +172,14 @@ impl Process for Confined {
         let limit = Rlimit { current: Some((until_ms / 1_000 + 1).min(CPU_S_MAX)), maximum: Some(CPU_S_MAX) };
         // A backstop: without it the parent's clock and the limit on the whole life remain.
         process::setrlimit(Resource::Cpu, limit).ok();
+    }
+
+    fn print(&self, text: &str) -> bool {
+        // The parent reads it also where this process does not come to its end. A pipe that is closed is the parent's
+        // end.
+        let mut log = io::stdout();
+        log.write_all(text.as_bytes()).and_then(|()| log.flush()).ok();
+        true
     }
 
     fn usage(&self) -> Usage {

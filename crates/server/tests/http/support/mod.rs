@@ -6,11 +6,12 @@ mod gate;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use gesta_model::Lookup;
 use gesta_run::Timestamp;
 use gesta_runtime::folder::Folder;
-use gesta_server::{Hosts, Limits, Scope, Served, Server, Setup};
+use gesta_server::{Hosts, Limits, Scope, Served, Server, Setup, Webhook};
 use gesta_store::{Keys, Secrets, Sqlite, StoreOptions};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -28,6 +29,7 @@ pub(crate) struct World {
     serving: Option<Serving>,
     limits: Limits,
     needs_keys: bool,
+    webhook: Option<(String, String)>,
 }
 
 struct Serving {
@@ -44,8 +46,14 @@ impl World {
     }
 
     pub(crate) async fn with(folders: &[PathBuf], limits: Limits) -> Self {
-        let mut world =
-            Self { data: TempDir::new().unwrap(), folders: folders.to_vec(), serving: None, limits, needs_keys: false };
+        let mut world = Self {
+            data: TempDir::new().unwrap(),
+            folders: folders.to_vec(),
+            serving: None,
+            limits,
+            needs_keys: false,
+            webhook: None,
+        };
         world.start().await;
         world
     }
@@ -53,6 +61,15 @@ impl World {
     /// A server for the support desk among the examples.
     pub(crate) async fn desk() -> Self {
         Self::of(&[example("desk")]).await
+    }
+
+    /// A server that tells somebody.
+    pub(crate) async fn telling(folders: &[PathBuf], url: &str, secrets: &str) -> Self {
+        let mut world = Self::of(folders).await;
+        world.stop().await;
+        world.webhook = Some((url.to_owned(), secrets.to_owned()));
+        world.start().await;
+        world
     }
 
     /// A server that needs keys.
@@ -73,6 +90,13 @@ impl World {
         (self.client().with("authorization", &format!("Bearer {shown}")), key.id)
     }
 
+    /// The store while no server has it.
+    pub(crate) async fn with_store(&self, work: impl AsyncFnOnce(&Sqlite)) {
+        let store = Sqlite::open(self.data.path(), StoreOptions::default()).await.unwrap();
+        work(&store).await;
+        store.close().await;
+    }
+
     /// The store of the server.
     pub(crate) fn store(&self) -> &Sqlite {
         &self.serving.as_ref().unwrap().store
@@ -90,6 +114,11 @@ impl World {
             secrets: Arc::new(move || Secrets::load(None, &data)),
             needs_keys: self.needs_keys,
             hosts: Hosts { local: true, ..Hosts::default() },
+            webhook: self.webhook.as_ref().map(|(url, secrets)| {
+                let mut webhook = Webhook::new(url, secrets, &env).unwrap();
+                webhook.retries = vec![Duration::ZERO; 3];
+                webhook
+            }),
             limits: self.limits.clone(),
         };
         let server = Server::new(setup).unwrap();
