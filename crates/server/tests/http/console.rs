@@ -27,6 +27,9 @@ async fn visitor(world: &World, path: &str) -> (Client, String) {
     (client.with("content-type", FORM), page)
 }
 
+/// Fields of a form, the binding beside them, and what is said against it.
+type Refused<'a> = (&'a [(&'a str, &'a str)], &'a str, &'a str);
+
 fn encoded(fields: &[(&str, &str)]) -> String {
     let byte = |b: u8| if b.is_ascii_alphanumeric() { char::from(b).to_string() } else { format!("%{b:02X}") };
     let one = |(name, value): &(&str, &str)| format!("{name}={}", value.bytes().map(byte).collect::<String>());
@@ -117,7 +120,7 @@ async fn what_cannot_be_taken_is_said_on_the_page_and_the_hold_waits_on() {
     let (token, binding) = (value(&page, "name=\"token\" value=\""), value(&page, "name=\"binding\" value=\""));
     let edited = |amount: &'static str| [("do", "edit"), ("arg.order", "7"), ("arg.amount", amount)];
     let other = binding.replace("refund_order", "other");
-    let cases: [(&[(&str, &str)], &str, &str); 6] = [
+    let cases: [Refused<'_>; 6] = [
         (&edited("-1"), &binding, "amount"),
         (&edited("much"), &binding, "amount: `much` is no number"),
         (&[("do", "deny"), ("reason", " ")], &binding, "A reason is missing."),
