@@ -214,6 +214,9 @@ impl Follower {
     }
 
     async fn trip(&mut self, trip: u32) -> Result<(), Stop> {
+        if self.teller.is_past(trip) {
+            return Ok(());
+        }
         match self.teller.trip(trip) {
             Some(told) => self.send(None, told).await,
             None => Ok(()),
@@ -221,6 +224,9 @@ impl Follower {
     }
 
     async fn delta(&self, piece: Piece) -> Result<(), Stop> {
+        if self.teller.is_past(piece.trip) {
+            return Ok(());
+        }
         let data = json!({ "run": self.run, "trip": piece.trip, "offset": piece.offset, "text": piece.text });
         self.send(None, Told { name: "reply.delta", data }).await
     }

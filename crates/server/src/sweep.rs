@@ -14,8 +14,8 @@ use crate::work;
 
 /// How long an answer is kept for a request that may come again.
 const KEPT_MS: i64 = 24 * 60 * 60 * 1_000;
-/// How long it is remembered that a notice was sent.
-const NOTICES_KEPT_MS: i64 = 7 * KEPT_MS;
+/// How long it is remembered that a dispatch was sent.
+const DISPATCHES_KEPT_MS: i64 = 7 * KEPT_MS;
 /// How often is looked (`spec/durability.md`, 2: `sweep_interval_ms`).
 const SWEEP_EVERY: Duration = Duration::from_secs(5);
 /// Every so many sweeps, and at the start, parked runs are looked at too: an approved call may have been cut off.
@@ -27,21 +27,24 @@ const CLAIMS_MAX: u32 = 5;
 pub(crate) async fn sweep(app: Arc<App>) {
     let mut tries: HashMap<RunId, u32> = HashMap::new();
     for turn in 0_u32.. {
-        if let Err(why) = once(&app, turn, &mut tries).await {
+        let mut count = app.works.watch();
+        let has_more = once(&app, turn, &mut tries).await.unwrap_or_else(|why| {
             tracing::warn!(code = why.code(), "runs that were left cannot be looked for");
-        }
+            false
+        });
         tokio::select! {
             () = tokio::time::sleep(SWEEP_EVERY) => {}
+            _ = count.changed(), if has_more => {}
             () = app.works.stopping() => return,
         }
     }
 }
 
-async fn once(app: &Arc<App>, turn: u32, tries: &mut HashMap<RunId, u32>) -> Result<(), Problem> {
+async fn once(app: &Arc<App>, turn: u32, tries: &mut HashMap<RunId, u32>) -> Result<bool, Problem> {
     app.rates.forget();
     if turn.is_multiple_of(PARKED_EVERY) {
         app.front.forget_requests(Timestamp(app.now().0 - KEPT_MS)).await?;
-        app.front.forget_notices(Timestamp(app.now().0 - NOTICES_KEPT_MS)).await?;
+        app.front.forget_dispatches(Timestamp(app.now().0 - DISPATCHES_KEPT_MS)).await?;
     }
     let mut left = Vec::new();
     for status in [Status::Open, Status::Parked] {
@@ -56,6 +59,9 @@ async fn once(app: &Arc<App>, turn: u32, tries: &mut HashMap<RunId, u32>) -> Res
             left.extend(page.into_iter().filter(|head| is_left(app, head, turn == 0)));
         }
     }
+    // No more than there is room for: the others have not been tried.
+    let has_more = left.len() > app.works.free();
+    left.truncate(app.works.free());
     tries.retain(|run, _| left.iter().any(|head| head.run == *run));
     for head in left {
         let tried = tries.entry(head.run.clone()).or_default();
@@ -68,7 +74,7 @@ async fn once(app: &Arc<App>, turn: u32, tries: &mut HashMap<RunId, u32>) -> Res
         tracing::info!(run = %head.run, agent = %head.agent, "a run that was left is taken up");
         tokio::spawn(take_up(app.clone(), head));
     }
-    Ok(())
+    Ok(has_more)
 }
 
 /// Whether nobody works on a run that somebody should. At the start a lease says nothing yet: whoever held it may be

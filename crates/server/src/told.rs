@@ -64,11 +64,18 @@ pub(crate) struct Teller {
     text: String,
     /// The trip that was told to have started.
     trip: Option<u32>,
+    /// The last trip whose answer was told.
+    replied: Option<u32>,
 }
 
 impl Teller {
     pub(crate) fn new(run: RunId) -> Self {
-        Self { run, tools: BTreeMap::new(), text: String::new(), trip: None }
+        Self { run, tools: BTreeMap::new(), text: String::new(), trip: None, replied: None }
+    }
+
+    /// Whether the answer of a trip was told: what was heard of it live comes too late then.
+    pub(crate) fn is_past(&self, trip: u32) -> bool {
+        self.replied.is_some_and(|replied| trip <= replied)
     }
 
     /// The model is being asked. Told once a trip, whether heard live or read from the log.
@@ -89,6 +96,7 @@ impl Teller {
             EventKind::Replied { trip, reply, calls } => {
                 self.text = reply.joined_text();
                 let started = self.trip(*trip);
+                self.replied = Some(*trip);
                 let mut all: Vec<Told> = started.into_iter().collect();
                 for (index, (block, call)) in reply.calls().zip(calls).enumerate() {
                     self.tools.insert(call.id.clone(), block.name.clone());
@@ -185,5 +193,27 @@ pub(crate) fn answer_of(answer: &HoldReply) -> Value {
         HoldReply::Result { value } => json!({ "result": value }),
         HoldReply::Error { text } => json!({ "error": text }),
         HoldReply::OutcomeUnknown => json!({ "outcome_unknown": true }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gesta_run::{Reply, Timestamp};
+
+    use super::*;
+
+    /// The log may be read when an answer is there already, and what was heard of it live while it came is behind that.
+    #[test]
+    fn what_is_heard_live_of_an_answer_that_was_told_comes_too_late() {
+        let mut teller = Teller::new(RunId::new("r1"));
+        let names = |told: Vec<Told>| told.into_iter().map(|it| it.name).collect::<Vec<_>>();
+        let replied = |trip| {
+            let what = EventKind::Replied { trip, reply: Reply::text("Good day"), calls: Vec::new() };
+            Event { at: Timestamp(1), what }
+        };
+        assert_eq!((teller.is_past(0), teller.trip(0).map(|it| it.name)), (false, Some("trip.started")));
+        assert_eq!(names(teller.event(&replied(0))), Vec::<&str>::new());
+        assert_eq!(names(teller.event(&replied(1))), ["trip.started"]);
+        assert_eq!([0, 1, 2].map(|trip| teller.is_past(trip)), [true, true, false]);
     }
 }

@@ -10,7 +10,7 @@ use gesta_model::transport::Outgoing;
 use gesta_model::{Lookup, Timeouts, Transport, TransportSpec};
 use gesta_run::json::sha256_hex;
 use gesta_run::{CallId, Event, EventKind, Hold, RunId, Status, Timestamp};
-use gesta_store::{Front, HeadChange, HoldFilter, Notice, StoreError};
+use gesta_store::{Dispatch, Front, HeadChange, HoldFilter, StoreError};
 use hmac::{Hmac, KeyInit, Mac};
 use http::{HeaderMap, HeaderValue, Method, Uri};
 use serde_json::{Value, json};
@@ -22,13 +22,13 @@ use crate::problem::Problem;
 
 /// How long one attempt may take.
 const ATTEMPT: Duration = Duration::from_secs(15);
-/// How long whoever took a notice has it to himself.
+/// How long whoever took a dispatch has it to himself.
 const TAKEN_MS: u64 = 60_000;
 /// How many are sent side by side.
 const SIDE_BY_SIDE: u32 = 16;
-/// How often is looked for notices that another process wrote, or whose time has come.
+/// How often is looked for dispatches that another process wrote, or whose time has come.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
-/// How long a notice waits for what it tells of to come true: it is written ahead.
+/// How long a dispatch waits for what it tells of to come true: it is written ahead.
 const COMES_TRUE_MS: u64 = 10 * 60_000;
 /// How many bytes of an answer are read; nothing is done with them.
 const ANSWER_BYTES_MAX: usize = 64 << 10;
@@ -37,7 +37,7 @@ const OPENED: &str = "hold.opened";
 const EXPIRING: &str = "hold.expiring";
 const ENDED: &str = "run.ended";
 
-/// Where notices go, and how.
+/// Where dispatches go, and how.
 pub struct Webhook {
     url: Uri,
     keys: Vec<Vec<u8>>,
@@ -49,7 +49,7 @@ pub struct Webhook {
     pub expiring: Duration,
 }
 
-/// Why notices cannot be sent.
+/// Why dispatches cannot be sent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum WebhookError {
@@ -91,26 +91,26 @@ impl Webhook {
     }
 
     /// What the events of one append are going to be told as. To be written ahead of them.
-    pub(crate) fn notices(&self, run: &RunId, events: &[Event], holds: &[Hold], now: Timestamp) -> Vec<Notice> {
-        let mut notices = Vec::new();
+    pub(crate) fn dispatches(&self, run: &RunId, events: &[Event], holds: &[Hold], now: Timestamp) -> Vec<Dispatch> {
+        let mut dispatches = Vec::new();
         // Where it is taken before the append that follows is done, it waits for that.
         let due = now;
         for event in events {
             match &event.what {
                 EventKind::Held { call, .. } | EventKind::Staged { call, needs_approval: true } => {
-                    notices.push(notice(OPENED, run, Some(call), now, due));
+                    dispatches.push(dispatch(OPENED, run, Some(call), now, due));
                     let until = holds.iter().find(|hold| hold.id == *call).and_then(|hold| hold.expires_at);
                     if let Some(until) = until {
                         let left = until.since_ms(now);
                         let ahead = u64::try_from(self.expiring.as_millis()).unwrap_or(u64::MAX).min(left / 2);
-                        notices.push(notice(EXPIRING, run, Some(call), now, now.plus_ms(left - ahead)));
+                        dispatches.push(dispatch(EXPIRING, run, Some(call), now, now.plus_ms(left - ahead)));
                     }
                 }
-                EventKind::Ended { .. } => notices.push(notice(ENDED, run, None, now, due)),
+                EventKind::Ended { .. } => dispatches.push(dispatch(ENDED, run, None, now, due)),
                 _ => {}
             }
         }
-        notices
+        dispatches
     }
 
     async fn send(&self, id: &str, body: String, now: Timestamp) -> Result<(), String> {
@@ -136,15 +136,15 @@ impl Webhook {
     }
 }
 
-fn notice(kind: &str, run: &RunId, call: Option<&CallId>, at: Timestamp, due: Timestamp) -> Notice {
+fn dispatch(kind: &str, run: &RunId, call: Option<&CallId>, at: Timestamp, due: Timestamp) -> Dispatch {
     // A run that can go on may end more than once, and then it is told again.
     let which = if kind == ENDED { at.0.to_string() } else { String::new() };
     let what = [kind, run.as_str(), call.map_or("", CallId::as_str), &which].join("\0");
     let id = format!("msg_{}", &sha256_hex(what.as_bytes())[..32]);
-    Notice { id, kind: kind.to_owned(), run: run.clone(), call: call.cloned(), at, due, attempts: 0 }
+    Dispatch { id, kind: kind.to_owned(), run: run.clone(), call: call.cloned(), at, due, attempts: 0 }
 }
 
-/// How the store's events become notices.
+/// How the store's events become dispatches.
 pub(crate) struct Bell {
     pub(crate) front: Arc<dyn Front>,
     pub(crate) webhook: Arc<Webhook>,
@@ -155,11 +155,11 @@ pub(crate) struct Bell {
 impl Bell {
     /// Writes down what is going to be told, ahead of the append that makes it true.
     pub(crate) async fn write(&self, run: &RunId, events: &[Event], change: &HeadChange) -> Result<bool, StoreError> {
-        let notices = self.webhook.notices(run, events, &change.holds, app::now());
-        if notices.is_empty() {
+        let dispatches = self.webhook.dispatches(run, events, &change.holds, app::now());
+        if dispatches.is_empty() {
             return Ok(false);
         }
-        self.front.put_notices(notices).await.map(|()| true)
+        self.front.put_dispatches(dispatches).await.map(|()| true)
     }
 }
 
@@ -168,16 +168,16 @@ pub(crate) async fn send(app: Arc<App>, bell: Arc<Bell>) {
     let (webhook, hurry) = (&bell.webhook, &bell.hurry);
     loop {
         let now = app.now();
-        match app.front.take_notices(now, now.plus_ms(TAKEN_MS), SIDE_BY_SIDE).await {
+        match app.front.take_dispatches(now, now.plus_ms(TAKEN_MS), SIDE_BY_SIDE).await {
             Ok(due) if !due.is_empty() => {
-                let sent = due.into_iter().map(|notice| one(&app, webhook, notice));
+                let sent = due.into_iter().map(|dispatch| one(&app, webhook, dispatch));
                 futures_util::future::join_all(sent).await;
                 if !app.works.is_stopping() {
                     continue;
                 }
             }
             Ok(_) => {}
-            Err(why) => tracing::warn!(code = why.code(), "notices cannot be read"),
+            Err(why) => tracing::warn!(code = why.code(), "dispatches cannot be read"),
         }
         tokio::select! {
             () = app.works.stopping() => return,
@@ -187,55 +187,57 @@ pub(crate) async fn send(app: Arc<App>, bell: Arc<Bell>) {
     }
 }
 
-async fn one(app: &App, webhook: &Webhook, notice: Notice) {
+async fn one(app: &App, webhook: &Webhook, dispatch: Dispatch) {
     let now = app.now();
-    let due = match content(app, &notice).await {
+    let due = match content(app, &dispatch).await {
         Ok(Some(data)) => {
-            let at = jiff::Timestamp::from_millisecond(notice.at.0).unwrap_or_default();
-            let body = json!({ "type": notice.kind, "timestamp": at.to_string(), "data": data }).to_string();
-            match webhook.send(&notice.id, body, now).await {
+            let at = jiff::Timestamp::from_millisecond(dispatch.at.0).unwrap_or_default();
+            let body = json!({ "type": dispatch.kind, "timestamp": at.to_string(), "data": data }).to_string();
+            match webhook.send(&dispatch.id, body, now).await {
                 Ok(()) => None,
-                Err(why) => again(webhook, &notice, &why, now),
+                Err(why) => again(webhook, &dispatch, &why, now),
             }
         }
         // It has not come true, or not any more.
         Ok(None)
-            if notice.kind != EXPIRING && now.since_ms(notice.at) < COMES_TRUE_MS && is_open(app, &notice).await =>
+            if dispatch.kind != EXPIRING
+                && now.since_ms(dispatch.at) < COMES_TRUE_MS
+                && is_open(app, &dispatch).await =>
         {
             Some(now.plus_ms(1_000))
         }
         Ok(None) => None,
-        Err(why) => again(webhook, &notice, why.code(), now),
+        Err(why) => again(webhook, &dispatch, why.code(), now),
     };
-    if let Err(why) = app.front.settle_notice(&notice.id, due).await {
-        tracing::warn!(notice = notice.id, code = why.code(), "a notice was sent and is going to be sent again");
+    if let Err(why) = app.front.settle_dispatch(&dispatch.id, due).await {
+        tracing::warn!(dispatch = dispatch.id, code = why.code(), "a dispatch was sent and is going to be sent again");
     }
 }
 
 /// When it is tried again, if it is.
-fn again(webhook: &Webhook, notice: &Notice, why: &str, now: Timestamp) -> Option<Timestamp> {
-    let before = usize::try_from(notice.attempts).unwrap_or(usize::MAX).saturating_sub(1);
+fn again(webhook: &Webhook, dispatch: &Dispatch, why: &str, now: Timestamp) -> Option<Timestamp> {
+    let before = usize::try_from(dispatch.attempts).unwrap_or(usize::MAX).saturating_sub(1);
     let wait = webhook.retries.get(before).map(|wait| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX));
     match wait {
-        Some(_) => tracing::warn!(notice = notice.id, kind = notice.kind, why, "a notice was not taken"),
-        None => tracing::error!(notice = notice.id, kind = notice.kind, why, "a notice was given up"),
+        Some(_) => tracing::warn!(dispatch = dispatch.id, kind = dispatch.kind, why, "a dispatch was not taken"),
+        None => tracing::error!(dispatch = dispatch.id, kind = dispatch.kind, why, "a dispatch was given up"),
     }
     wait.map(|wait| now.plus_ms(wait))
 }
 
-/// Whether what a notice tells of may still come true: the append that it was written ahead of may be on its way.
-async fn is_open(app: &App, notice: &Notice) -> bool {
-    app.store.head(&notice.run).await.is_ok_and(|head| head.status == Status::Open)
+/// Whether what a dispatch tells of may still come true: the append that it was written ahead of may be on its way.
+async fn is_open(app: &App, dispatch: &Dispatch) -> bool {
+    app.store.head(&dispatch.run).await.is_ok_and(|head| head.status == Status::Open)
 }
 
 /// What is told: nothing where it is not so.
-async fn content(app: &App, notice: &Notice) -> Result<Option<Value>, Problem> {
-    if let Some(call) = &notice.call {
-        let filter = HoldFilter { run: Some(notice.run.clone()), ..HoldFilter::default() };
+async fn content(app: &App, dispatch: &Dispatch) -> Result<Option<Value>, Problem> {
+    if let Some(call) = &dispatch.call {
+        let filter = HoldFilter { run: Some(dispatch.run.clone()), ..HoldFilter::default() };
         let open = app.store.holds(&filter).await?.into_iter().find(|open| open.hold.id == *call);
         return Ok(open.map(|open| json!(open)));
     }
-    let Ok(head) = app.store.head(&notice.run).await else { return Ok(None) };
+    let Ok(head) = app.store.head(&dispatch.run).await else { return Ok(None) };
     Ok((head.status == Status::Ended).then(|| {
         json!({
             "run": head.run, "agent": head.agent, "conversation": head.conversation, "contact": head.contact,

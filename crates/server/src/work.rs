@@ -93,6 +93,16 @@ impl Works {
         self.places.clone().try_acquire_owned().map_err(full)
     }
 
+    /// How many more turns may begin.
+    pub(crate) fn free(&self) -> usize {
+        self.places.available_permits()
+    }
+
+    /// Tells from now on when a turn has begun or ended.
+    pub(crate) fn watch(&self) -> watch::Receiver<usize> {
+        self.count.subscribe()
+    }
+
     /// How many turns go on.
     pub(crate) fn count(&self) -> usize {
         *self.count.borrow()

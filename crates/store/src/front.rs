@@ -204,7 +204,7 @@ pub trait Audit: Send + Sync {
 /// Something that somebody outside is to be told of. It is written ahead of what it tells of, so that none is lost: who
 /// sends it looks whether it has come true.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Notice {
+pub struct Dispatch {
     /// Its name, made of what it tells of: told twice it is the same.
     pub id: String,
     /// What kind of thing: `hold.opened`, `hold.expiring`, `run.ended`.
@@ -221,34 +221,34 @@ pub struct Notice {
     pub attempts: u32,
 }
 
-/// Notices that wait to be sent. One that was taken and not settled is due again.
-pub trait Notices: Send + Sync {
-    /// Keeps notices, all or none. Those that were kept before, sent or not, are left as they are.
+/// Dispatches that wait to be sent. One that was taken and not settled is due again.
+pub trait Dispatches: Send + Sync {
+    /// Keeps dispatches, all or none. Those that were kept before, sent or not, are left as they are.
     ///
     /// # Errors
     /// Only those of the storage itself.
-    fn put_notices(&self, notices: Vec<Notice>) -> Pending<'_, ()>;
+    fn put_dispatches(&self, dispatches: Vec<Dispatch>) -> Pending<'_, ()>;
 
-    /// Takes notices that are due, the longest due first, and counts the attempt. Nobody else gets them before `until`.
+    /// Takes dispatches that are due, the longest due first, and counts the attempt. Nobody else gets them before `until`.
     ///
     /// # Errors
     /// Only those of the storage itself.
-    fn take_notices(&self, now: Timestamp, until: Timestamp, limit: u32) -> Pending<'_, Vec<Notice>>;
+    fn take_dispatches(&self, now: Timestamp, until: Timestamp, limit: u32) -> Pending<'_, Vec<Dispatch>>;
 
-    /// A notice is due again at this moment, or is done with.
+    /// A dispatch is due again at this moment, or is done with.
     ///
     /// # Errors
     /// Only those of the storage itself.
-    fn settle_notice<'a>(&'a self, id: &'a str, due: Option<Timestamp>) -> Pending<'a, ()>;
+    fn settle_dispatch<'a>(&'a self, id: &'a str, due: Option<Timestamp>) -> Pending<'a, ()>;
 
-    /// Forgets notices that are done with and were written before this moment. Gives how many.
+    /// Forgets dispatches that are done with and were written before this moment. Gives how many.
     ///
     /// # Errors
     /// Only those of the storage itself.
-    fn forget_notices(&self, before: Timestamp) -> Pending<'_, u64>;
+    fn forget_dispatches(&self, before: Timestamp) -> Pending<'_, u64>;
 }
 
 /// All that a server keeps beside runs.
-pub trait Front: Requests + Keys + Audit + Notices {}
+pub trait Front: Requests + Keys + Audit + Dispatches {}
 
-impl<T: Requests + Keys + Audit + Notices + ?Sized> Front for T {}
+impl<T: Requests + Keys + Audit + Dispatches + ?Sized> Front for T {}

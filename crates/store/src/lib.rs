@@ -49,7 +49,7 @@ pub use document::{DOCUMENT_BYTES_MAX, DocumentChange, DocumentHead, StoredDocum
 pub use error::{Busy, StoreError};
 pub use folder::{data_folder, default_folder, writable};
 pub use front::{
-    ApiKey, Audit, AuditRecord, Deed, Front, Keys, Notice, Notices, RequestName, Requests, Reserved, StoredAnswer,
+    ApiKey, Audit, AuditRecord, Deed, Dispatch, Dispatches, Front, Keys, RequestName, Requests, Reserved, StoredAnswer,
 };
 pub use memory::{Memory, RUNS_KEPT_MAX};
 pub use secret::{KEY_BYTES_MIN, SecretError, Secrets};

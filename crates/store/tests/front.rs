@@ -4,7 +4,7 @@
 
 use gesta_run::time::Timestamp;
 use gesta_store::{
-    ApiKey, Audit, AuditRecord, Deed, FILE_NAME, Keys, Notice, Notices, RequestName, Requests, Reserved, Sqlite,
+    ApiKey, Audit, AuditRecord, Deed, Dispatch, Dispatches, FILE_NAME, Keys, RequestName, Requests, Reserved, Sqlite,
     StoreOptions, StoredAnswer,
 };
 use tempfile::TempDir;
@@ -98,8 +98,8 @@ async fn a_key_is_good_until_it_is_taken_back() {
     assert_eq!(store.key("c").await.unwrap(), None);
 }
 
-fn notice(id: &str, due: i64) -> Notice {
-    Notice {
+fn dispatch(id: &str, due: i64) -> Dispatch {
+    Dispatch {
         id: id.to_owned(),
         kind: "run.ended".to_owned(),
         run: "r1".into(),
@@ -111,33 +111,33 @@ fn notice(id: &str, due: i64) -> Notice {
 }
 
 #[tokio::test]
-async fn a_notice_is_due_until_it_is_settled_and_is_put_once() {
+async fn a_dispatch_is_due_until_it_is_settled_and_is_put_once() {
     let (store, _folder) = opened().await;
     let taken = async |now: i64, until: i64, limit: u32| {
-        let mut taken = store.take_notices(Timestamp(now), Timestamp(until), limit).await.unwrap();
+        let mut taken = store.take_dispatches(Timestamp(now), Timestamp(until), limit).await.unwrap();
         taken.sort_by(|a, b| a.id.cmp(&b.id));
         taken.into_iter().map(|it| (it.id, it.attempts)).collect::<Vec<_>>()
     };
     let named = |names: &[(&str, u32)]| names.iter().map(|(id, n)| ((*id).to_owned(), *n)).collect::<Vec<_>>();
-    store.put_notices(vec![notice("a", 5), notice("b", 4), notice("c", 9)]).await.unwrap();
-    assert_eq!(store.of_tenant("other").take_notices(Timestamp(99), Timestamp(99), 0).await.unwrap(), []);
+    store.put_dispatches(vec![dispatch("a", 5), dispatch("b", 4), dispatch("c", 9)]).await.unwrap();
+    assert_eq!(store.of_tenant("other").take_dispatches(Timestamp(99), Timestamp(99), 0).await.unwrap(), []);
     assert_eq!(taken(5, 20, 1).await, named(&[("b", 1)]));
     assert_eq!(taken(5, 20, 0).await, named(&[("a", 1)]));
     assert_eq!(taken(5, 20, 0).await, []);
     // Whoever took it died: it is due again when its time has passed. One that was settled is not, however often it is put.
-    store.settle_notice("a", None).await.unwrap();
-    store.settle_notice("b", Some(Timestamp(15))).await.unwrap();
-    store.put_notices(vec![notice("a", 1), notice("b", 1)]).await.unwrap();
+    store.settle_dispatch("a", None).await.unwrap();
+    store.settle_dispatch("b", Some(Timestamp(15))).await.unwrap();
+    store.put_dispatches(vec![dispatch("a", 1), dispatch("b", 1)]).await.unwrap();
     assert_eq!(taken(14, 30, 0).await, named(&[("c", 1)]));
     assert_eq!(taken(40, 50, 0).await, named(&[("b", 2), ("c", 2)]));
-    store.settle_notice("b", None).await.unwrap();
+    store.settle_dispatch("b", None).await.unwrap();
     assert_eq!(
-        (store.forget_notices(Timestamp(1)).await.unwrap(), store.forget_notices(Timestamp(2)).await.unwrap()),
+        (store.forget_dispatches(Timestamp(1)).await.unwrap(), store.forget_dispatches(Timestamp(2)).await.unwrap()),
         (0, 2)
     );
     assert_eq!(taken(60, 70, 0).await, named(&[("c", 3)]));
-    let whole = store.take_notices(Timestamp(80), Timestamp(90), 0).await.unwrap();
-    assert_eq!(whole, [Notice { due: Timestamp(90), attempts: 4, ..notice("c", 9) }]);
+    let whole = store.take_dispatches(Timestamp(80), Timestamp(90), 0).await.unwrap();
+    assert_eq!(whole, [Dispatch { due: Timestamp(90), attempts: 4, ..dispatch("c", 9) }]);
 }
 
 fn deed(subject: &str) -> Deed {

@@ -10,9 +10,9 @@ use gesta_run::message::{Message, Part};
 use gesta_run::outcome::{Outcome, Status};
 use gesta_run::time::Timestamp;
 use gesta_store::{
-    ApiKey, Audit, Configs, Conversations, DocumentChange, Documents, FILE_NAME, HeadChange, HoldFilter, Holds, Keys,
-    NewRun, Notice, Notices, RequestName, Requests, Reserved, RunFilter, RunLog, Sqlite, StoreOptions, StoredAnswer,
-    Turn,
+    ApiKey, Audit, Configs, Conversations, Dispatch, Dispatches, DocumentChange, Documents, FILE_NAME, HeadChange,
+    HoldFilter, Holds, Keys, NewRun, RequestName, Requests, Reserved, RunFilter, RunLog, Sqlite, StoreOptions,
+    StoredAnswer, Turn,
 };
 use rusqlite::Connection;
 
@@ -75,7 +75,7 @@ async fn the_file_of_every_version_still_loads() {
         assert_eq!(kept, if has_front { Reserved::Answered(answer) } else { Reserved::New { run: "fresh".into() } });
         assert_eq!(store.keys().await.unwrap(), if has_front { vec![api_key()] } else { Vec::new() });
         assert_eq!(store.audit(0, 0).await.unwrap().len(), usize::from(has_front));
-        let due = store.take_notices(Timestamp(99), Timestamp(100), 0).await.unwrap();
+        let due = store.take_dispatches(Timestamp(99), Timestamp(100), 0).await.unwrap();
         assert_eq!(
             due.iter().map(|it| it.kind.as_str()).collect::<Vec<_>>(),
             if has_front { vec!["run.ended"] } else { Vec::new() }
@@ -131,7 +131,7 @@ async fn write_fixture(fixture: &Path) {
     let answer = StoredAnswer { status: 200, content_type: "text/plain".to_owned(), body: b"yes".to_vec() };
     store.settle(&request, answer).await.unwrap();
     store.put_key(api_key()).await.unwrap();
-    let notice = Notice {
+    let dispatch = Dispatch {
         id: "n1".to_owned(),
         kind: "run.ended".to_owned(),
         run: "ended".into(),
@@ -140,7 +140,7 @@ async fn write_fixture(fixture: &Path) {
         due: Timestamp(1),
         attempts: 0,
     };
-    store.put_notices(vec![notice]).await.unwrap();
+    store.put_dispatches(vec![dispatch]).await.unwrap();
     let deed = serde_json::json!({ "at": 1, "who": "k1", "from": "127.0.0.1", "what": "approve", "subject": "parked" });
     store.note(vec![serde_json::from_value(deed).unwrap()]).await.unwrap();
     store.close().await;

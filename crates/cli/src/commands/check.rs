@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use gesta_runtime::folder;
+use gesta_runtime::http::{HttpCaller, Policy};
+use gesta_runtime::{OpenError, folder};
 
 use super::{Globals, wait_for};
 use crate::environment::Environment;
@@ -36,6 +37,9 @@ impl Check {
         let environment = Environment::with_model(self.model.as_deref());
         let env = |name: &str| environment.get(name);
         let mut report = folder::check(&self.folder, &env);
+        if HttpCaller::new(Policy::default(), &environment.lookup()).has_wrong_proxy() {
+            return Err(OpenError::EgressProxy.into());
+        }
         let document = if report.problems.is_empty() { self.document(&env, &mut report)? } else { None };
         let exit = if report.problems.is_empty() { Exit::Done } else { Exit::Usage };
         let mut screen = Screen::stdout();

@@ -145,6 +145,7 @@ async fn requests_meant_for_others_are_refused() {
     let world = World::desk().await;
     let with = |name: &str, value: &str| world.client().with(name, value);
     with("host", "evil.test").get("/v1/runs").await.problem(421, "host_unknown");
+    assert_eq!(with("host", "10.0.0.7").get("/healthz").await.status, 200);
     with("origin", "https://evil.test").get("/v1/runs").await.problem(403, "origin_unknown");
     let form = with("origin", "null").with("content-type", "text/plain");
     form.post("/v1/agents/desk/runs", json!({ "input": "Hello" })).await.problem(403, "origin_unknown");

@@ -50,6 +50,24 @@ async fn what_is_cut_off_is_taken_up_at_the_next_start_and_no_effect_is_repeated
 }
 
 #[tokio::test]
+async fn more_runs_than_there_is_room_for_are_taken_up_one_after_another() {
+    let (mut gate, folders) = (Gate::new().await, Folders::new());
+    let limits = Limits { stop_wait: Duration::ZERO, ..Limits::default() };
+    let mut world = World::with(&[folders.agent("slow", &gate.toml(""), SLOW)], limits).await;
+    let mut runs = Vec::new();
+    for _ in 0..8 {
+        runs.push(begun(&world, &mut gate).await.0);
+    }
+    assert_eq!(world.stop().await, 8);
+    world.limit(Limits { runs_max: 1, ..Limits::default() });
+    world.start().await;
+    for run in runs {
+        let told = world.client().events(Method::GET, &format!("/v1/runs/{run}/events"), None).await.all().await;
+        assert_eq!(told.last().unwrap().data["outcome"], "completed");
+    }
+}
+
+#[tokio::test]
 async fn what_waits_for_a_person_is_answered_after_a_restart_under_the_configuration_it_parked_with() {
     let folders = Folders::new();
     let rules = "[[decisions]]\ntool = \"pay\"\naction = \"defer\"\n[[tools]]\nname = \"pay\"\ndescription = \"Pays.\"\n\

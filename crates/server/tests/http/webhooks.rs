@@ -1,4 +1,4 @@
-//! Notices: signed, sent until they are taken, and not lost by a restart.
+//! Dispatches: signed, sent until they are taken, and not lost by a restart.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, AtomicUsize, Ordering};
@@ -49,8 +49,8 @@ impl Receiver {
         let (tell, told) = mpsc::unbounded_channel();
         let shared = Arc::new(Shared { status: AtomicU16::new(204), refusals: AtomicUsize::new(0), tell });
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let url = format!("http://{}/notices", listener.local_addr().unwrap());
-        let router = Router::new().route("/notices", post(take)).with_state(shared.clone());
+        let url = format!("http://{}/dispatches", listener.local_addr().unwrap());
+        let router = Router::new().route("/dispatches", post(take)).with_state(shared.clone());
         tokio::spawn(async move { axum::serve(listener, router).await });
         Self { url, shared, told }
     }
@@ -92,7 +92,7 @@ async fn a_hold_and_the_end_of_its_run_are_told() {
     assert_eq!((&ended.body["type"], &ended.body["data"]["run"]), (&json!("run.ended"), &json!(run)));
     assert_eq!((&ended.body["data"]["outcome"], &ended.body["data"]["agent"]), (&json!("completed"), &json!("desk")));
     assert_ne!(opened.id, ended.id);
-    // Nothing that was said stands in the notice of an end.
+    // Nothing that was said stands in the dispatch of an end.
     assert!(!ended.body.to_string().contains("colleague"));
 }
 
@@ -116,7 +116,7 @@ async fn what_is_refused_is_sent_again_under_its_id_until_it_is_given_up() {
 }
 
 #[tokio::test]
-async fn a_restart_loses_no_notice() {
+async fn a_restart_loses_no_dispatch() {
     let mut receiver = Receiver::new().await;
     // Before anybody is to be told, there is nothing to send; then the receiver is out of order.
     let mut world = World::telling(&[example("desk")], &receiver.url, &secrets()).await;
@@ -125,7 +125,7 @@ async fn a_restart_loses_no_notice() {
     let first = receiver.next().await;
     world.stop().await;
     while receiver.told.try_recv().is_ok() {}
-    let due = gesta_store::Notice {
+    let due = gesta_store::Dispatch {
         id: "msg_written_ahead".to_owned(),
         kind: "run.ended".to_owned(),
         run: run.as_str().into(),
@@ -135,14 +135,14 @@ async fn a_restart_loses_no_notice() {
         attempts: 0,
     };
     let first =
-        gesta_store::Notice { id: first.id, kind: "hold.opened".to_owned(), call: Some("r1".into()), ..due.clone() };
+        gesta_store::Dispatch { id: first.id, kind: "hold.opened".to_owned(), call: Some("r1".into()), ..due.clone() };
     receiver.shared.status.store(204, Ordering::SeqCst);
-    // As a process leaves it that dies between writing a notice and sending it; one of them never came true.
+    // As a process leaves it that dies between writing a dispatch and sending it; one of them never came true.
     world
         .with_store(async |store| {
-            use gesta_store::Notices;
-            store.put_notices(vec![due]).await.unwrap();
-            store.settle_notice(&first.id, Some(gesta_run::Timestamp(1))).await.unwrap();
+            use gesta_store::Dispatches;
+            store.put_dispatches(vec![due]).await.unwrap();
+            store.settle_dispatch(&first.id, Some(gesta_run::Timestamp(1))).await.unwrap();
         })
         .await;
     world.start().await;

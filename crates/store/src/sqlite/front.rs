@@ -9,7 +9,7 @@ use super::steps::number;
 use super::{Sqlite, statements as sql};
 use crate::error::StoreError;
 use crate::front::{
-    ApiKey, Audit, AuditRecord, Deed, Keys, Notice, Notices, RequestName, Requests, Reserved, StoredAnswer,
+    ApiKey, Audit, AuditRecord, Deed, Dispatch, Dispatches, Keys, RequestName, Requests, Reserved, StoredAnswer,
 };
 use crate::traits::Pending;
 use crate::types::page;
@@ -160,9 +160,9 @@ impl Keys for Sqlite {
     }
 }
 
-fn notice_row(row: &Row<'_>) -> rusqlite::Result<Notice> {
+fn dispatch_row(row: &Row<'_>) -> rusqlite::Result<Dispatch> {
     let (run, call): (String, Option<String>) = (row.get(2)?, row.get(3)?);
-    Ok(Notice {
+    Ok(Dispatch {
         id: row.get(0)?,
         kind: row.get(1)?,
         run: RunId::new(run),
@@ -173,13 +173,13 @@ fn notice_row(row: &Row<'_>) -> rusqlite::Result<Notice> {
     })
 }
 
-impl Notices for Sqlite {
-    fn put_notices(&self, notices: Vec<Notice>) -> Pending<'_, ()> {
+impl Dispatches for Sqlite {
+    fn put_dispatches(&self, dispatches: Vec<Dispatch>) -> Pending<'_, ()> {
         let tenant = self.tenant.clone();
         Box::pin(async move {
             let write = move |connection: &Connection| {
-                let mut statement = connection.prepare_cached(sql::NOTICE_PUT)?;
-                for it in &notices {
+                let mut statement = connection.prepare_cached(sql::DISPATCH_PUT)?;
+                for it in &dispatches {
                     let (bucket, call) = (tenant.bucket_of_all(), it.call.as_ref().map(CallId::as_str));
                     let row =
                         params![bucket, tenant.as_str(), it.id, it.kind, it.run.as_str(), call, it.at.0, it.due.0];
@@ -191,37 +191,37 @@ impl Notices for Sqlite {
         })
     }
 
-    fn take_notices(&self, now: Timestamp, until: Timestamp, limit: u32) -> Pending<'_, Vec<Notice>> {
+    fn take_dispatches(&self, now: Timestamp, until: Timestamp, limit: u32) -> Pending<'_, Vec<Dispatch>> {
         let tenant = self.tenant.clone();
         Box::pin(async move {
             let write = move |connection: &Connection| {
                 let row = params![tenant.bucket_of_all(), tenant.as_str(), now.0, until.0, page(limit)];
-                let mut statement = connection.prepare_cached(sql::NOTICES_TAKE)?;
-                let rows = statement.query_map(row, notice_row)?;
+                let mut statement = connection.prepare_cached(sql::DISPATCHES_TAKE)?;
+                let rows = statement.query_map(row, dispatch_row)?;
                 Ok(rows.collect::<Result<Vec<_>, _>>()?)
             };
             self.writer()?.write(write).await
         })
     }
 
-    fn settle_notice<'a>(&'a self, id: &'a str, due: Option<Timestamp>) -> Pending<'a, ()> {
+    fn settle_dispatch<'a>(&'a self, id: &'a str, due: Option<Timestamp>) -> Pending<'a, ()> {
         let (id, tenant) = (id.to_owned(), self.tenant.clone());
         Box::pin(async move {
             let write = move |connection: &Connection| {
                 let row = params![tenant.bucket_of_all(), tenant.as_str(), id, due.map(|at| at.0)];
-                connection.prepare_cached(sql::NOTICE_SETTLE)?.execute(row)?;
+                connection.prepare_cached(sql::DISPATCH_SETTLE)?.execute(row)?;
                 Ok(())
             };
             self.writer()?.write(write).await
         })
     }
 
-    fn forget_notices(&self, before: Timestamp) -> Pending<'_, u64> {
+    fn forget_dispatches(&self, before: Timestamp) -> Pending<'_, u64> {
         let tenant = self.tenant.clone();
         Box::pin(async move {
             let write = move |connection: &Connection| {
                 let row = params![tenant.bucket_of_all(), tenant.as_str(), before.0];
-                Ok(connection.prepare_cached(sql::NOTICES_FORGET)?.execute(row)? as u64)
+                Ok(connection.prepare_cached(sql::DISPATCHES_FORGET)?.execute(row)? as u64)
             };
             self.writer()?.write(write).await
         })

@@ -163,7 +163,7 @@ CREATE TABLE api_keys (
     PRIMARY KEY (bucket, tenant, id)
 );
 
-CREATE TABLE notices (
+CREATE TABLE dispatches (
     bucket INTEGER NOT NULL,
     tenant TEXT NOT NULL,
     id TEXT NOT NULL,
@@ -175,7 +175,7 @@ CREATE TABLE notices (
     attempts INTEGER NOT NULL,
     PRIMARY KEY (bucket, tenant, id)
 ) WITHOUT ROWID;
-CREATE INDEX notices_due ON notices (bucket, tenant, due) WHERE due IS NOT NULL;
+CREATE INDEX dispatches_due ON dispatches (bucket, tenant, due) WHERE due IS NOT NULL;
 
 CREATE TABLE audit (
     bucket INTEGER NOT NULL,

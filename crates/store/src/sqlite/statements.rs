@@ -172,17 +172,17 @@ statements! { ONE_BUCKET:
     KEY_REVOKE = "UPDATE api_keys SET revoked_at = ?4 \
         WHERE bucket = ?1 AND tenant = ?2 AND id = ?3 AND revoked_at IS NULL";
 
-    NOTICE_PUT = "INSERT INTO notices (bucket, tenant, id, kind, run_id, call_id, at, due, attempts) \
+    DISPATCH_PUT = "INSERT INTO dispatches (bucket, tenant, id, kind, run_id, call_id, at, due, attempts) \
         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 0) ON CONFLICT (bucket, tenant, id) DO NOTHING";
 
-    NOTICES_TAKE = "UPDATE notices SET attempts = attempts + 1, due = ?4 \
-        WHERE bucket = ?1 AND tenant = ?2 AND due <= ?3 AND id IN (SELECT id FROM notices \
+    DISPATCHES_TAKE = "UPDATE dispatches SET attempts = attempts + 1, due = ?4 \
+        WHERE bucket = ?1 AND tenant = ?2 AND due <= ?3 AND id IN (SELECT id FROM dispatches \
         WHERE bucket = ?1 AND tenant = ?2 AND due <= ?3 ORDER BY due, id LIMIT ?5) \
         RETURNING id, kind, run_id, call_id, at, due, attempts";
 
-    NOTICE_SETTLE = "UPDATE notices SET due = ?4 WHERE bucket = ?1 AND tenant = ?2 AND id = ?3";
+    DISPATCH_SETTLE = "UPDATE dispatches SET due = ?4 WHERE bucket = ?1 AND tenant = ?2 AND id = ?3";
 
-    NOTICES_FORGET = "DELETE FROM notices WHERE bucket = ?1 AND tenant = ?2 AND due IS NULL AND at < ?3";
+    DISPATCHES_FORGET = "DELETE FROM dispatches WHERE bucket = ?1 AND tenant = ?2 AND due IS NULL AND at < ?3";
 
     AUDIT_LAST = "SELECT seq, hash FROM audit WHERE bucket = ?1 AND tenant = ?2 ORDER BY seq DESC LIMIT 1";
 

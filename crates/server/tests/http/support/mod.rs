@@ -90,6 +90,11 @@ impl World {
         (self.client().with("authorization", &format!("Bearer {shown}")), key.id)
     }
 
+    /// From the next start on with these limits.
+    pub(crate) fn limit(&mut self, limits: Limits) {
+        self.limits = limits;
+    }
+
     /// The store while no server has it.
     pub(crate) async fn with_store(&self, work: impl AsyncFnOnce(&Sqlite)) {
         let store = Sqlite::open(self.data.path(), StoreOptions::default()).await.unwrap();
