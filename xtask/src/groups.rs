@@ -99,6 +99,15 @@ fn first_command() -> Count {
     Count { passed: u64::from(fine), failed: u64::from(!fine) }
 }
 
+/// The tests of the console, in Debian's browser, with axe from npm.
+fn browser(verbose: bool) -> Result<Count, String> {
+    let (driver, chromium) = tools::chromium()?;
+    let axe = tools::axe()?;
+    let mut cargo = command("cargo test --no-fail-fast -p gesta-cli --test browser");
+    let cargo = cargo.env("GESTA_CHROMEDRIVER", driver).env("GESTA_CHROMIUM", chromium).env("GESTA_AXE", axe);
+    Ok(shell::run(cargo, verbose))
+}
+
 /// The tests of the command line that ask for a program of others by the variables `GESTA_AIMOCK` and `GESTA_NODE`.
 fn others(verbose: bool) -> Result<Count, String> {
     let (aimock, node) = (tools::aimock()?, tools::node()?.join("node"));

@@ -133,17 +133,27 @@ async fn tried(
     Ok(Came::Wrong(open, StatusCode::CONFLICT, "leased", why))
 }
 
-/// Answers, and says whether this answer was the first.
+/// Answers, and says whether this answer was the first, as soon as that is stored.
 async fn once(app: &Arc<App>, run: &RunId, call: &CallId, answer: &HoldAnswer) -> Result<bool, Problem> {
     let head = app.store.head(run).await?;
+    let mut any = app.hub.any();
     let resume = Resume { answers: vec![answer.clone()], ..Resume::default() };
     let mut begun = work::resume(app, &head, resume).await?;
-    // The run goes on by itself. An end that is here already may say that somebody had said the same before.
-    match begun.done.try_recv() {
-        Ok(Ok(resumed)) => Ok(!resumed.already_answered.contains(call)),
-        Ok(Err(why)) => Err(why.into()),
-        Err(_) => Ok(true),
+    // An end that is here already may say that somebody had said the same before.
+    if let Ok(ended) = begun.done.try_recv() {
+        return Ok(!ended?.already_answered.contains(call));
     }
+    // The answer is admitted, and the run goes on by itself: only the answer is waited for.
+    while app.store.hold_closed(run, call).await?.is_none() {
+        tokio::select! {
+            ended = &mut begun.done => {
+                let left = |_| Problem::busy("left", "the work was interrupted; what is stored is kept", 5);
+                return Ok(!ended.map_err(left)??.already_answered.contains(call));
+            }
+            _ = any.changed() => {}
+        }
+    }
+    Ok(true)
 }
 
 async fn won(app: &App, run: &RunId, call: &CallId, answer: &HoldReply) -> Result<Came, Problem> {
