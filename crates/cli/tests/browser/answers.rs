@@ -143,7 +143,8 @@ async fn clicks_at_the_same_moment_have_one_winner() {
         other.open("/console").await;
         let (first, second) = (one.see(".hold .primary").await, other.see(".hold .primary").await);
         let (a, b) = tokio::join!(first.click(), second.click());
-        (a.unwrap(), b.unwrap());
+        a.unwrap();
+        b.unwrap();
         let mut lost = 0;
         for browser in [&one, &other] {
             browser.see("[data-settled]").await;
