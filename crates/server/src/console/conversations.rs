@@ -138,7 +138,7 @@ fn about(head: &ConversationHead, turns: &[&(StoredRun, Run)], document: bool) -
             "with " a href=(agent_address(&head.agent)) { (visible(&head.agent)) }
             @if let Some(contact) = &head.contact { ", contact " (visible(contact.as_str())) }
             ", " (head.turns) @if head.turns == 1 { " finished turn" } @else { " finished turns" }
-            ", " (thousands(tokens)) " tokens, " (money(cost)) " on this page"
+            ", " (thousands(tokens)) " tokens" @if cost.is_some() { ", " (money(cost)) } " on this page"
         }
         @if document {
             p { a.button href=(format!("{}/tools", conversation_address(head.conversation.as_str()))) { "Tools of its document" } }
