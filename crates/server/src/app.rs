@@ -6,8 +6,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use gesta_run::{Functions, Hold, Plan, PlanSpec, Run, RunId, Timestamp, ToolSpec};
 use gesta_runtime::{Agent, FolderAgent, OpenError};
-use gesta_store::{Deed, Front, RunHead, Store, StoredRun};
+use gesta_store::{Deed, Front, RunHead, Secrets, Store, StoredRun};
 use serde_json::{Value, json};
+use tokio::sync::OnceCell;
 
 use crate::hosts::Hosts;
 use crate::hub::Hub;
@@ -49,6 +50,7 @@ pub(crate) struct App {
     pub(crate) bell: Option<Arc<Bell>>,
     pub(crate) limits: Limits,
     secrets: SecretsOf,
+    sealing: OnceCell<Arc<Secrets>>,
     pinned: Mutex<HashMap<String, FolderAgent>>,
     plans: Mutex<HashMap<String, Arc<Plan>>>,
 }
@@ -114,9 +116,24 @@ impl App {
             bell,
             limits: setup.limits,
             secrets: setup.secrets,
+            sealing: OnceCell::new(),
             pinned,
             plans,
         })
+    }
+
+    /// The keys that sign documents and sessions. They are read from a file, once.
+    pub(crate) async fn sealing(&self) -> Result<Arc<Secrets>, Problem> {
+        let read = async || {
+            let secrets = self.secrets.clone();
+            let read = tokio::task::spawn_blocking(move || secrets()).await;
+            let read = read.map_err(|why| why.to_string()).and_then(|read| read.map_err(|why| why.to_string()));
+            read.map(Arc::new).map_err(|why| {
+                tracing::error!(%why, "the keys that sign cannot be used");
+                Problem::internal("the server's own keys cannot be used")
+            })
+        };
+        self.sealing.get_or_try_init(read).await.cloned()
     }
 
     /// Now.

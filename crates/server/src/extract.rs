@@ -38,6 +38,7 @@ impl<T: DeserializeOwned> FromRequest<Arc<App>> for Json<T> {
     }
 }
 
+/// The whole body, where it is not too large.
 pub(crate) async fn body_of(body: Body, bytes_max: usize) -> Result<bytes::Bytes, Problem> {
     match Limited::new(body, bytes_max).collect().await {
         Ok(body) => Ok(body.to_bytes()),

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use gesta_run::{Event, RunError, RunId};
-use tokio::sync::broadcast;
+use tokio::sync::{broadcast, watch};
 
 /// How many news a listener may lag behind before it reads the log again.
 const NEWS_MAX: usize = 512;
@@ -155,9 +155,16 @@ impl Drop for Listening {
 #[derive(Debug, Default)]
 pub(crate) struct Hub {
     feeds: Mutex<HashMap<RunId, Arc<Feed>>>,
+    /// Counts what was stored, of whatever run.
+    any: watch::Sender<u64>,
 }
 
 impl Hub {
+    /// Tells that something was stored here, of whatever run.
+    pub(crate) fn any(&self) -> watch::Receiver<u64> {
+        self.any.subscribe()
+    }
+
     fn feeds(&self) -> std::sync::MutexGuard<'_, HashMap<RunId, Arc<Feed>>> {
         self.feeds.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -191,6 +198,7 @@ impl Hub {
         if events.is_empty() {
             return;
         }
+        self.any.send_modify(|count| *count = count.wrapping_add(1));
         let feed = self.feeds().get(run).cloned();
         if let Some(feed) = feed.filter(|feed| feed.news.receiver_count() > 0) {
             let _ = feed.news.send(News::Stored { at, events: events.into() });

@@ -17,6 +17,7 @@ use http::{HeaderMap, StatusCode, header};
 use std::sync::Arc;
 
 use crate::app::App;
+use crate::console;
 use crate::problem::Problem;
 
 /// What a key is good for.
@@ -175,7 +176,17 @@ pub(crate) async fn ask(State(app): State<Arc<App>>, mut request: Request, next:
         if OPEN.contains(&request.uri().path()) {
             return Ok(next.run(request).await);
         }
-        by_key(&app, request.headers(), from).await?
+        let is_console =
+            console::is_path(request.uri().path()) && !request.headers().contains_key(header::AUTHORIZATION);
+        if is_console {
+            match console::session(&app, request.headers(), &from).await? {
+                Some(asker) => asker,
+                // The console shows strangers its door, and nothing else.
+                None => return Ok(next.run(request).await),
+            }
+        } else {
+            by_key(&app, request.headers(), from).await?
+        }
     } else {
         Asker { id: LOCAL.to_owned(), from, scopes: vec![Scope::Admin], agents: None }
     };
@@ -185,29 +196,43 @@ pub(crate) async fn ask(State(app): State<Arc<App>>, mut request: Request, next:
 }
 
 async fn by_key(app: &App, headers: &HeaderMap, from: String) -> Result<Asker, Problem> {
-    let stranger = |detail: &str| {
-        let help = "send `Authorization: Bearer gesta_…`; `gesta keys new` makes a key";
-        Problem::new(StatusCode::UNAUTHORIZED, "unauthorized", detail, help)
-    };
     let Some(given) = headers.get(header::AUTHORIZATION) else { return Err(stranger("this server needs a key")) };
     let given = given.to_str().ok().and_then(|it| it.split_once(' '));
     let given = given.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer")).map(|(_, key)| key.trim());
-    let parts = given.and_then(|key| key.strip_prefix(PREFIX)?.split_once('_'));
+    of_key(app, given.unwrap_or_default(), from).await
+}
+
+fn stranger(detail: &str) -> Problem {
+    let help = "send `Authorization: Bearer gesta_…`; `gesta keys new` makes a key";
+    Problem::new(StatusCode::UNAUTHORIZED, "unauthorized", detail, help)
+}
+
+/// Whoever has this key.
+pub(crate) async fn of_key(app: &App, key: &str, from: String) -> Result<Asker, Problem> {
+    let parts = key.strip_prefix(PREFIX).and_then(|key| key.split_once('_'));
     let Some((id, secret)) = parts else { return Err(stranger("the key has not the form of one")) };
     let known = app.front.key(id).await?;
     // One that is not known takes as long as one that is.
     let hash = known.as_ref().map_or("", |key| key.hash.as_str());
     let fits = are_equal(&sha256_hex(secret.as_bytes()), hash);
     match known {
-        Some(key) if fits && key.revoked_at.is_none() => {
-            let scopes = key.scopes.iter().filter_map(|word| word.parse().ok()).collect();
-            Ok(Asker { id: key.id, from, scopes, agents: key.agents })
-        }
+        Some(key) if fits && key.revoked_at.is_none() => Ok(asker(key, from)),
         _ => {
             tracing::warn!(key = id.get(..2 * ID_BYTES), %from, security = true, "a key that is none was used");
             Err(stranger("the key is not known, or was taken back"))
         }
     }
+}
+
+/// Whoever showed the key of this id before, as long as it was not taken back.
+pub(crate) async fn of_id(app: &App, id: &str, from: &str) -> Result<Option<Asker>, Problem> {
+    let known = app.front.key(id).await?.filter(|key| key.revoked_at.is_none());
+    Ok(known.map(|key| asker(key, from.to_owned())))
+}
+
+fn asker(key: ApiKey, from: String) -> Asker {
+    let scopes = key.scopes.iter().filter_map(|word| word.parse().ok()).collect();
+    Asker { id: key.id, from, scopes, agents: key.agents }
 }
 
 #[cfg(test)]

@@ -51,6 +51,7 @@ mod work;
 mod follow;
 mod told;
 
+mod console;
 mod described;
 mod extract;
 mod problem;

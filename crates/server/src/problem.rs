@@ -107,11 +107,26 @@ impl Problem {
     pub(crate) fn code(&self) -> &'static str {
         self.0.code
     }
+
+    /// The status of its response.
+    pub(crate) fn status(&self) -> StatusCode {
+        StatusCode::from_u16(self.0.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+    }
+
+    /// What was wrong.
+    pub(crate) fn detail(&self) -> &str {
+        &self.0.detail
+    }
+
+    /// What belongs to its code.
+    pub(crate) fn more(&self, key: &str) -> Option<&Value> {
+        self.0.more.get(key)
+    }
 }
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let status = StatusCode::from_u16(self.0.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let status = self.status();
         let body = serde_json::to_vec(&self).unwrap_or_default();
         let mut response = (status, [(header::CONTENT_TYPE, PROBLEM_JSON)], body).into_response();
         if let Some(seconds) = self.0.retry_after_s {

@@ -15,7 +15,7 @@ use tower_http::catch_panic::CatchPanicLayer;
 use crate::app::{App, SetupError};
 use crate::options::Setup;
 use crate::problem::Problem;
-use crate::{hosts, keys, repeat, routes, sweep, webhook};
+use crate::{console, hosts, keys, repeat, routes, sweep, webhook};
 
 /// The agents behind a listener.
 pub struct Server {
@@ -78,6 +78,7 @@ impl Server {
         let document: Arc<str> = document.to_json().unwrap_or_default().into();
         let openapi = move || async move { ([(header::CONTENT_TYPE, "application/json")], document.to_string()) };
         router
+            .merge(console::routes(&self.app))
             .route("/openapi.json", axum::routing::get(openapi))
             .fallback(routes::nowhere)
             .method_not_allowed_fallback(routes::not_like_this)

@@ -86,7 +86,7 @@ fn only_own_tools(asker: &Asker, answers: &[HoldAnswer], open: &[OpenHold]) -> R
 }
 
 /// What the audit keeps of an answer: everything but what it says.
-fn deed(app: &App, asker: &Asker, answer: &HoldAnswer) -> Deed {
+pub(crate) fn deed(app: &App, asker: &Asker, answer: &HoldAnswer) -> Deed {
     let binding = &answer.binding;
     let (what, edited) = match &answer.answer {
         HoldReply::Approve { arguments: Some(arguments) } => ("approve_edited", Some(arguments)),

@@ -13,6 +13,8 @@ mod runs;
 
 use std::sync::Arc;
 
+pub(crate) use answers::deed;
+
 use axum::Router;
 use axum::response::{IntoResponse, Response};
 use gesta_run::RunId;

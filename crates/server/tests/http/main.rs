@@ -4,6 +4,7 @@
 
 mod access;
 mod caller_tools;
+mod console;
 mod events;
 mod holds;
 mod measures;

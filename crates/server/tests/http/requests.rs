@@ -48,7 +48,7 @@ async fn a_body_that_cannot_be_used_is_refused_with_its_reason() {
 async fn a_path_or_a_question_that_is_none_is_refused() {
     let world = World::desk().await;
     world.get("/v2/runs").await.problem(404, "no_such_path");
-    world.get("/").await.problem(404, "no_such_path");
+    world.get("/v1").await.problem(404, "no_such_path");
     world.client().delete("/v1/runs").await.problem(405, "method_not_allowed");
     world.post("/v1/agents/nobody/runs", json!({ "input": "Hello" })).await.problem(404, "no_such_agent");
     world.get("/v1/runs/%ff").await.problem(400, "path_invalid");

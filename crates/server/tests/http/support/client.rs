@@ -89,6 +89,19 @@ impl Client {
         answer
     }
 
+    /// As a browser asks for a page, which the description does not know.
+    pub(crate) async fn raw(&self, method: Method, path: &str, body: Option<&str>) -> Answer {
+        let response = self.send(method, path, body.map(str::to_owned)).await;
+        let (parts, body) = response.into_parts();
+        let body = body.collect().await.unwrap().to_bytes();
+        Answer { status: parts.status, headers: parts.headers, body }
+    }
+
+    /// Whether something is given at all, for what never ends.
+    pub(crate) async fn status(&self, path: &str) -> StatusCode {
+        self.send(Method::GET, path, None).await.status()
+    }
+
     /// Follows a run, or begins one and follows it.
     pub(crate) async fn events(&self, method: Method, path: &str, body: Option<Value>) -> Events {
         let client = self.with("accept", "text/event-stream");

@@ -1,0 +1,132 @@
+//! The door: where the server has keys, whoever shows one comes in, for some hours.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use axum::extract::{ConnectInfo, Request, State};
+use axum::response::{IntoResponse, Redirect, Response};
+use http::{HeaderValue, Method, StatusCode, header};
+use maud::html;
+use serde::Deserialize;
+use url::form_urlencoded;
+
+use super::Console;
+use super::failed::{Failed, sentence};
+use super::page::{Tab, shell};
+use super::parts::token;
+use super::who::{Posted, Visitor, is_by_script, session_header};
+use crate::extract::Asked;
+use crate::keys;
+use crate::problem::Problem;
+
+const ADDRESS: &str = "/console/sign-in";
+
+/// What strangers are shown: the door, and what it looks like.
+pub(super) fn is_open(path: &str) -> bool {
+    path == "/" || path == ADDRESS || path.starts_with("/console/assets/")
+}
+
+/// What a stranger gets for anything else.
+pub(super) fn closed(request: &Request) -> Response {
+    if *request.method() != Method::GET || is_by_script(request.headers()) {
+        let detail = "you are not signed in any more; load the page again";
+        return Failed(Problem::new(StatusCode::UNAUTHORIZED, "unauthorized", detail, "sign in")).into_response();
+    }
+    let to = request.uri().path_and_query().map_or("/console", |it| it.as_str());
+    let to: String = form_urlencoded::byte_serialize(to.as_bytes()).collect();
+    Redirect::to(&format!("{ADDRESS}?to={to}")).into_response()
+}
+
+/// Where somebody wanted to go: a page of the console, and nothing else.
+fn place(to: Option<&str>) -> &str {
+    let usable = |to: &&str| {
+        (*to == "/console" || to.starts_with("/console/") || to.starts_with("/console?")) && !to.contains('\\')
+    };
+    to.filter(usable).unwrap_or("/console")
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct DoorAsked {
+    to: Option<String>,
+}
+
+/// The page.
+pub(super) async fn page(visitor: Visitor, Asked(asked): Asked<DoorAsked>) -> Response {
+    if visitor.asker().is_ok() {
+        return Redirect::to(place(asked.to.as_deref())).into_response();
+    }
+    door(&visitor, place(asked.to.as_deref()), None)
+}
+
+fn door(visitor: &Visitor, to: &str, wrong: Option<&str>) -> Response {
+    let body = html! {
+        header.top {
+            h1 { "Sign in" }
+            p.about { "This console opens with an API key. " code { "gesta keys new NAME --scope answer --scope read" } " makes one." }
+        }
+        form.card.door method="post" action=(ADDRESS) {
+            (token(&visitor.token))
+            input type="hidden" name="to" value=(to);
+            div.field {
+                label for="key" { "Key" }
+                input id="key" name="key" type="password" required autocomplete="current-password" spellcheck="false"
+                    aria-describedby=[wrong.map(|_| "wrong")] aria-invalid=[wrong.map(|_| "true")];
+            }
+            @if let Some(wrong) = wrong { p.problem id="wrong" role="alert" data-problem { (wrong) } }
+            div.send { button.primary { "Sign in" } span.faint { "for twelve hours, in this browser" } }
+        }
+    };
+    shell("Sign in", Tab::None, None, None, &body)
+}
+
+/// Takes a key.
+pub(super) async fn enter(
+    State(console): State<Arc<Console>>,
+    visitor: Visitor,
+    from: Option<axum::Extension<ConnectInfo<SocketAddr>>>,
+    posted: Posted,
+) -> Result<Response, Failed> {
+    let to = place(posted.get("to")).to_owned();
+    let from = from.map(|it| it.0.0.ip().to_string()).unwrap_or_default();
+    let asker = match keys::of_key(&console.app, posted.need("key")?.trim(), from).await {
+        Ok(asker) => asker,
+        Err(why) if why.status() == StatusCode::UNAUTHORIZED => {
+            return Ok((StatusCode::UNAUTHORIZED, door(&visitor, &to, Some(&sentence(why.detail())))).into_response());
+        }
+        Err(why) => return Err(Failed(why)),
+    };
+    console.app.note(&asker, "sign_in", "console").await?;
+    let session = session_header(&console.app, Some(&asker), posted.is_safe).await?;
+    Ok(with(session, Redirect::to(&to)))
+}
+
+/// Ends a session.
+pub(super) async fn leave(State(console): State<Arc<Console>>, posted: Posted) -> Result<Response, Failed> {
+    let session = session_header(&console.app, None, posted.is_safe).await?;
+    Ok(with(session, Redirect::to(ADDRESS)))
+}
+
+fn with(session: HeaderValue, to: Redirect) -> Response {
+    let mut response = to.into_response();
+    response.headers_mut().append(header::SET_COOKIE, session);
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_is_sent_elsewhere() {
+        for (to, place_of) in [
+            ("/console/runs?agent=desk", "/console/runs?agent=desk"),
+            ("/console?after=x", "/console?after=x"),
+            ("//evil.test/console", "/console"),
+            ("https://evil.test", "/console"),
+            ("/consolex", "/console"),
+            ("/console/\\evil.test", "/console"),
+        ] {
+            assert_eq!(place(Some(to)), place_of, "{to}");
+        }
+    }
+}

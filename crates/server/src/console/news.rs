@@ -1,0 +1,123 @@
+//! Tells open pages that there is something new; they fetch it themselves.
+
+use std::collections::hash_map::DefaultHasher;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::response::{IntoResponse, Response};
+use gesta_run::{ConversationId, RunId};
+use gesta_store::{HoldFilter, RunFilter};
+use serde::Deserialize;
+use serde_json::json;
+use tokio::sync::mpsc;
+
+use super::Console;
+use super::failed::Failed;
+use super::page::{COUNTED_MAX, count_text};
+use super::who::Visitor;
+use crate::extract::Asked;
+use crate::problem::Problem;
+
+/// How often is looked without being told: another process may have changed something.
+const LOOK_EVERY: Duration = Duration::from_secs(2);
+/// What comes close together is told once.
+const TOGETHER: Duration = Duration::from_millis(60);
+/// How many runs are looked at.
+const LOOKED_AT: u32 = 50;
+
+/// What a page shows.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Of {
+    Inbox,
+    Run,
+    Runs,
+    Conversation,
+    Conversations,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct NewsAsked {
+    of: Of,
+    #[serde(default)]
+    name: String,
+}
+
+/// Tells whenever what a page shows has changed.
+pub(super) async fn listen(
+    State(console): State<Arc<Console>>,
+    visitor: Visitor,
+    Asked(asked): Asked<NewsAsked>,
+) -> Result<Response, Failed> {
+    visitor.may_look()?;
+    let (tell, told) = mpsc::channel(4);
+    tokio::spawn(watch(console, visitor, asked, tell));
+    let events = futures_util::stream::unfold(told, |mut told| async { Some((told.recv().await?, told)) });
+    let mut response = Sse::new(events).keep_alive(KeepAlive::new()).into_response();
+    response.headers_mut().insert("x-accel-buffering", http::HeaderValue::from_static("no"));
+    Ok(response)
+}
+
+type Told = Result<Event, std::convert::Infallible>;
+
+async fn watch(console: Arc<Console>, visitor: Visitor, asked: NewsAsked, tell: mpsc::Sender<Told>) {
+    let mut any = console.app.hub.any();
+    let mut last = None;
+    loop {
+        any.mark_unchanged();
+        match look(&console, &visitor, &asked).await {
+            Ok(now) if last.as_ref() != Some(&now) => {
+                let data = json!({ "version": format!("{:x}", now.0), "waiting": now.1, "count": count_text(now.1) });
+                if tell.send(Ok(Event::default().event("changed").data(data.to_string()))).await.is_err() {
+                    return;
+                }
+                last = Some(now);
+            }
+            Ok(_) => {}
+            Err(why) => tracing::debug!(code = why.code(), "the console cannot look for news"),
+        }
+        tokio::select! {
+            changed = tokio::time::timeout(LOOK_EVERY, any.changed()) => {
+                if matches!(changed, Ok(Ok(()))) {
+                    tokio::time::sleep(TOGETHER).await;
+                }
+            }
+            () = tell.closed() => return,
+            () = console.app.works.stopping() => return,
+        }
+    }
+}
+
+/// What stands for what the page shows, and how many holds wait.
+async fn look(console: &Console, visitor: &Visitor, asked: &NewsAsked) -> Result<(u64, usize), Problem> {
+    let store = &console.app.store;
+    let mut hasher = DefaultHasher::new();
+    let filter = HoldFilter { agent: visitor.only_agent(), limit: COUNTED_MAX, ..HoldFilter::default() };
+    let mut holds = store.holds(&filter).await?;
+    holds.retain(|open| visitor.sees(&open.agent));
+    match asked.of {
+        Of::Inbox => {
+            for open in &holds {
+                (&open.hold.binding.run_id, &open.hold.id, format!("{:?}", open.hold.state)).hash(&mut hasher);
+            }
+        }
+        Of::Run => store.head(&RunId::new(asked.name.as_str())).await?.events.hash(&mut hasher),
+        Of::Runs | Of::Conversation => {
+            let named = matches!(asked.of, Of::Conversation);
+            let conversation = named.then(|| ConversationId::new(asked.name.as_str()));
+            let filter = RunFilter { conversation, limit: LOOKED_AT, ..RunFilter::default() };
+            for head in store.runs(&filter).await? {
+                (head.run, head.events).hash(&mut hasher);
+            }
+        }
+        Of::Conversations => {
+            for head in store.conversations(LOOKED_AT).await? {
+                (head.conversation, head.updated_at.0, head.turns).hash(&mut hasher);
+            }
+        }
+    }
+    Ok((hasher.finish(), holds.len()))
+}
