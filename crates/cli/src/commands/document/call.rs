@@ -94,7 +94,7 @@ impl Call {
 
     fn arguments(&self) -> Result<Object, Failure> {
         let wrong = |why: String| Failure::usage(why, "write them by name: '{\"limit\": 3}'");
-        match serde_json::from_str(&self.arguments) {
+        match gesta_run::json::read_strict(&self.arguments) {
             Ok(Value::Object(object)) => Ok(object),
             Ok(_) => Err(wrong("the arguments are no JSON object".to_owned())),
             Err(why) => Err(wrong(format!("the arguments are no JSON: {why}"))),
