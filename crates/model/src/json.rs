@@ -40,9 +40,19 @@ impl Writer {
         self
     }
 
+    /// A key that may hold anything.
     pub(crate) fn key(&mut self, key: &str) -> &mut Self {
         self.string(key);
         self.out.push(b':');
+        self.comma = false;
+        self
+    }
+
+    /// JSON that is the same every time, up to the place of a value: `{"role":"user","content":`.
+    #[inline]
+    pub(crate) fn fixed(&mut self, json: &'static str) -> &mut Self {
+        self.next();
+        self.out.extend_from_slice(json.as_bytes());
         self.comma = false;
         self
     }
@@ -169,8 +179,8 @@ mod tests {
     fn commas_stand_where_they_belong() {
         let mut w = Writer::default();
         w.open('{').key("a").open('[').string("x").string("y\n").open('{').close('}').close(']');
-        w.field("b", "é").key("c").raw("{\"d\":1}").close('}');
-        assert_eq!(String::from_utf8(w.finish()).unwrap(), r#"{"a":["x","y\n",{}],"b":"é","c":{"d":1}}"#);
+        w.field("b", "é").key("c").raw("{\"d\":1}").fixed("\"e\":{\"f\":").string("g").close('}').close('}');
+        assert_eq!(String::from_utf8(w.finish()).unwrap(), r#"{"a":["x","y\n",{}],"b":"é","c":{"d":1},"e":{"f":"g"}}"#);
     }
 
     #[test]
