@@ -1,7 +1,7 @@
 //! Call ids as they go out: legal for the provider, unique in the request, the same for a call and its result.
 
 use std::borrow::Cow;
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 
 use gesta_run::message::Block;
 use schemars::JsonSchema;
@@ -57,14 +57,15 @@ impl IdRule {
 #[derive(Debug)]
 pub(crate) struct Ids<'a> {
     rule: IdRule,
-    used: HashSet<Cow<'a, str>>,
+    /// Sorted: for the few that a run has, comparing costs less than hashing.
+    used: BTreeSet<Cow<'a, str>>,
     /// The ids of the last turn's calls, in order.
     turn: Vec<Cow<'a, str>>,
 }
 
 impl<'a> Ids<'a> {
     pub(crate) fn new(rule: IdRule) -> Self {
-        Self { rule, used: HashSet::new(), turn: Vec::new() }
+        Self { rule, used: BTreeSet::new(), turn: Vec::new() }
     }
 
     /// Takes the calls of the next answer.
@@ -120,7 +121,7 @@ mod tests {
             };
             let first = all();
             assert!(first.iter().all(|id| rule.allows(id)), "{first:?}");
-            assert_eq!(first.iter().collect::<HashSet<_>>().len(), first.len());
+            assert_eq!(first.iter().collect::<BTreeSet<_>>().len(), first.len());
             assert_eq!(first, all());
         }
     }

@@ -40,9 +40,19 @@ impl Writer {
         self
     }
 
+    /// A key that may hold anything.
     pub(crate) fn key(&mut self, key: &str) -> &mut Self {
         self.string(key);
         self.out.push(b':');
+        self.comma = false;
+        self
+    }
+
+    /// JSON that is the same every time, up to the place of a value: `{"role":"user","content":`.
+    #[inline]
+    pub(crate) fn fixed(&mut self, json: &'static str) -> &mut Self {
+        self.next();
+        self.out.extend_from_slice(json.as_bytes());
         self.comma = false;
         self
     }
@@ -79,7 +89,7 @@ impl Writer {
     }
 }
 
-/// Writes a text as the inside of a JSON string. Texts are long and seldom hold what must be escaped: eight bytes are
+/// Writes a text as the inside of a JSON string. Texts are long and seldom hold what must be escaped: many are
 /// looked at together.
 fn escape(text: &str, out: &mut Vec<u8>) {
     let mut rest = text.as_bytes();
@@ -107,23 +117,45 @@ fn escape(text: &str, out: &mut Vec<u8>) {
 
 /// How many bytes at the beginning stand in a JSON string as they are.
 fn plain_length(bytes: &[u8]) -> usize {
+    let (Some((first, rest)), Some(last)) = (bytes.split_first_chunk(), bytes.last_chunk()) else {
+        let is_special = |byte: &u8| *byte < 0x20 || matches!(byte, b'"' | b'\\');
+        return bytes.iter().position(is_special).unwrap_or(bytes.len());
+    };
+    // Where one byte is special another is often near, and where none is near there is often none for long.
+    if let Some(at) = special_in(first) {
+        return at;
+    }
+    let (blocks, _) = rest.as_chunks();
+    let mut length = first.len() + BLOCK * blocks.iter().take_while(|block| is_plain(block)).count();
+    let (words, _) = bytes[length..].as_chunks();
+    for word in words {
+        if let Some(at) = special_in(word) {
+            return length + at;
+        }
+        length += word.len();
+    }
+    // What is left is less than a word: the last word holds it, and before it nothing special.
+    special_in(last).map_or(bytes.len(), |at| bytes.len() - last.len() + at)
+}
+
+/// Where the first byte stands that must be escaped.
+fn special_in(word: &[u8; 8]) -> Option<usize> {
     const ONES: u64 = 0x0101_0101_0101_0101;
     const TOPS: u64 = ONES << 7;
-    let mut length = 0;
-    let (words, _) = bytes.as_chunks::<8>();
-    for word in words {
-        let word = u64::from_le_bytes(*word);
-        // The lowest top bit that is set belongs to the first byte that is zero, or below 0x20.
-        let is_zero = |word: u64| word.wrapping_sub(ONES) & !word & TOPS;
-        let control = word.wrapping_sub(ONES * 0x20) & !word & TOPS;
-        let special = control | is_zero(word ^ (ONES * u64::from(b'"'))) | is_zero(word ^ (ONES * u64::from(b'\\')));
-        if special != 0 {
-            return length + (special.trailing_zeros() / 8) as usize;
-        }
-        length += 8;
-    }
-    let is_special = |byte: &u8| *byte < 0x20 || matches!(byte, b'"' | b'\\');
-    length + bytes[length..].iter().position(is_special).unwrap_or(bytes.len() - length)
+    let word = u64::from_le_bytes(*word);
+    // The lowest top bit that is set belongs to the first byte that is zero, or below 0x20.
+    let is_zero = |word: u64| word.wrapping_sub(ONES) & !word & TOPS;
+    let control = word.wrapping_sub(ONES * 0x20) & !word & TOPS;
+    let special = control | is_zero(word ^ (ONES * u64::from(b'"'))) | is_zero(word ^ (ONES * u64::from(b'\\')));
+    (special != 0).then(|| (special.trailing_zeros() / 8) as usize)
+}
+
+/// How many bytes are looked at together in long stretches.
+const BLOCK: usize = 32;
+
+/// Whether no byte must be escaped. It looks at all of them without a branch, so that the compiler can take 16 at once.
+fn is_plain(block: &[u8; BLOCK]) -> bool {
+    !block.iter().fold(false, |found, byte| found | (*byte < 0x20) | (*byte == b'"') | (*byte == b'\\'))
 }
 
 /// The arguments as they are sent: as the model wrote them where that is an object that others can read, else `{}`.
@@ -147,15 +179,17 @@ mod tests {
     fn commas_stand_where_they_belong() {
         let mut w = Writer::default();
         w.open('{').key("a").open('[').string("x").string("y\n").open('{').close('}').close(']');
-        w.field("b", "é").key("c").raw("{\"d\":1}").close('}');
-        assert_eq!(String::from_utf8(w.finish()).unwrap(), r#"{"a":["x","y\n",{}],"b":"é","c":{"d":1}}"#);
+        w.field("b", "é").key("c").raw("{\"d\":1}").fixed("\"e\":{\"f\":").string("g").close('}').close('}');
+        assert_eq!(String::from_utf8(w.finish()).unwrap(), r#"{"a":["x","y\n",{}],"b":"é","c":{"d":1},"e":{"f":"g"}}"#);
     }
 
     #[test]
     fn a_text_is_escaped_as_serde_does_it() {
         let all: String = (0..0x300).filter_map(char::from_u32).chain("€😀\u{10ffff}".chars()).collect();
         let mut texts: Vec<String> = all.chars().map(|c| format!("1234567{c}89{c}{c}abcdefgh{c}")).collect();
-        texts.extend((0..20).map(|n| format!("{}\"", "x".repeat(n))));
+        let places =
+            (0..100).flat_map(|n| ["\"", "\\", "\n", "\u{1f}", " ", "\u{7f}", "é"].map(|special| (n, special)));
+        texts.extend(places.map(|(n, special)| format!("{}{special}{}", "x".repeat(n), "y".repeat(100 - n))));
         texts.push(all);
         for text in texts {
             let mut w = Writer::default();

@@ -138,7 +138,7 @@ fn messages(w: &mut Writer, pieces: &[Piece<'_>], cached: Option<(usize, CacheTi
                 w.close(']').close('}');
             }
             role = piece.role();
-            w.open('{').field("role", role).key("content").open('[');
+            w.fixed(r#"{"role":"#).string(role).fixed(r#""content":["#);
         }
         write_piece(w, piece, cached.filter(|(at, _)| *at == n).map(|(_, time)| time))?;
     }
@@ -156,18 +156,19 @@ fn write_piece(w: &mut Writer, piece: &Piece<'_>, cache: Option<CacheTime>) -> R
     w.open('{');
     match piece {
         Piece::Text(text) | Piece::Said(text) => {
-            w.field("type", "text").field("text", text);
+            w.fixed(r#""type":"text","text":"#).string(text);
         }
         Piece::Part(part) => write_part(w, part)?,
         Piece::Result(id, result) => {
-            w.field("type", "tool_result").field("tool_use_id", id).field("content", &result.content);
+            w.fixed(r#""type":"tool_result","tool_use_id":"#).string(id);
+            w.fixed(r#""content":"#).string(&result.content);
             if result.is_error {
                 w.key("is_error").raw("true");
             }
         }
         Piece::Call(id, call, own) => {
-            w.field("type", "tool_use").field("id", id).field("name", &legal_name(&call.name));
-            w.key("input").raw(sendable(&call.arguments));
+            w.fixed(r#""type":"tool_use","id":"#).string(id).fixed(r#""name":"#).string(&legal_name(&call.name));
+            w.fixed(r#""input":"#).raw(sendable(&call.arguments));
             for (key, value) in own.and_then(Value::as_object).into_iter().flatten() {
                 if !matches!(key.as_str(), "type" | "id" | "name" | "input") {
                     w.key(key).value(value);
@@ -266,11 +267,11 @@ fn tools(w: &mut Writer, request: &Request<'_>, dialect: &Dialect) {
 }
 
 fn tool(w: &mut Writer, tool: &Tool, cache: Option<CacheTime>) {
-    w.open('{').field("name", &tool.spec.name);
+    w.fixed(r#"{"name":"#).string(&tool.spec.name);
     if !tool.spec.description.is_empty() {
-        w.field("description", &tool.spec.description);
+        w.fixed(r#""description":"#).string(&tool.spec.description);
     }
-    w.key("input_schema");
+    w.fixed(r#""input_schema":"#);
     match &tool.spec.parameters {
         Value::Object(schema) if !schema.contains_key("type") => {
             w.open('{').field("type", "object");

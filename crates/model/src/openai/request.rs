@@ -24,7 +24,7 @@ pub fn request(request: &Request<'_>, dialect: &Dialect) -> Result<Vec<u8>, Faul
     w.open('{').field("model", request.model);
     w.key("messages").open('[');
     if !request.system.is_empty() {
-        w.open('{').field("role", "system").field("content", request.system).close('}');
+        w.fixed(r#"{"role":"system","content":"#).string(request.system).close('}');
     }
     messages(&mut w, request, dialect)?;
     w.close(']');
@@ -67,8 +67,8 @@ fn messages(w: &mut Writer, request: &Request<'_>, dialect: &Dialect) -> Result<
             }
             Message::Tools { results } => {
                 for (n, result) in results.iter().enumerate() {
-                    w.open('{').field("role", "tool").field("tool_call_id", ids.nth(n));
-                    w.field("content", &result.content).close('}');
+                    w.fixed(r#"{"role":"tool","tool_call_id":"#).string(ids.nth(n));
+                    w.fixed(r#""content":"#).string(&result.content).close('}');
                 }
                 continue;
             }
@@ -102,7 +102,7 @@ fn user(w: &mut Writer, said: &mut Vec<Said<'_>>) -> Result<(), Fault> {
     if said.is_empty() {
         return Ok(());
     }
-    w.open('{').field("role", "user").key("content");
+    w.fixed(r#"{"role":"user","content":"#);
     let texts: Option<Vec<&str>> = said.iter().map(|it| it.text()).collect();
     match texts.as_deref() {
         Some([one]) => {
@@ -128,7 +128,7 @@ fn user(w: &mut Writer, said: &mut Vec<Said<'_>>) -> Result<(), Fault> {
 }
 
 fn text_part(w: &mut Writer, text: &str) {
-    w.open('{').field("type", "text").field("text", text).close('}');
+    w.fixed(r#"{"type":"text","text":"#).string(text).close('}');
 }
 
 fn part(w: &mut Writer, part: &Part) -> Result<(), Fault> {
@@ -192,7 +192,7 @@ fn assistant(w: &mut Writer, blocks: &[Block], ids: &Ids<'_>, dialect: &Dialect)
         // Nothing was said that could be sent, and some servers refuse an empty message.
         return;
     }
-    w.open('{').field("role", "assistant").key("content");
+    w.fixed(r#"{"role":"assistant","content":"#);
     if has_parts {
         w.open('[');
         for block in blocks {
@@ -228,8 +228,9 @@ fn assistant(w: &mut Writer, blocks: &[Block], ids: &Ids<'_>, dialect: &Dialect)
 fn tool_calls(w: &mut Writer, blocks: &[Block], ids: &Ids<'_>, dialect: &Dialect) {
     w.key("tool_calls").open('[');
     for (n, (call, block)) in calls(blocks).enumerate() {
-        w.open('{').field("id", ids.nth(n)).field("type", "function").key("function").open('{');
-        w.field("name", &legal_name(&call.name)).field("arguments", sendable(&call.arguments)).close('}');
+        w.fixed(r#"{"id":"#).string(ids.nth(n));
+        w.fixed(r#""type":"function","function":{"name":"#).string(&legal_name(&call.name));
+        w.fixed(r#""arguments":"#).string(sendable(&call.arguments)).close('}');
         for (key, value) in own(block, dialect).and_then(Value::as_object).into_iter().flatten() {
             if !matches!(key.as_str(), "id" | "type" | "function" | "index") {
                 w.key(key).value(value);
@@ -241,11 +242,11 @@ fn tool_calls(w: &mut Writer, blocks: &[Block], ids: &Ids<'_>, dialect: &Dialect
 }
 
 fn tool(w: &mut Writer, tool: &Tool) {
-    w.open('{').field("type", "function").key("function").open('{').field("name", &tool.spec.name);
+    w.fixed(r#"{"type":"function","function":{"name":"#).string(&tool.spec.name);
     if !tool.spec.description.is_empty() {
-        w.field("description", &tool.spec.description);
+        w.fixed(r#""description":"#).string(&tool.spec.description);
     }
-    w.key("parameters").raw(tool.parameters_json()).close('}').close('}');
+    w.fixed(r#""parameters":"#).raw(tool.parameters_json()).close('}').close('}');
 }
 
 fn output_schema(w: &mut Writer, schema: &Value) {
