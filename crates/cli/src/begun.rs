@@ -62,16 +62,18 @@ impl Begun {
             EventKind::GrantAsked { call, n, grant, .. } => {
                 self.grants.insert((call.clone(), *n), grant.clone());
             }
-            EventKind::GrantStarted { call, n } => {
-                if self.grants.get(&(call.clone(), *n)).is_none_or(|grant| self.effects.contains(grant)) {
-                    self.touched.insert(call.clone());
-                }
+            EventKind::GrantStarted { call, n } if self.has_effect(call, *n) => {
+                self.touched.insert(call.clone());
             }
             EventKind::Answered { call, .. } => {
                 self.calls.remove(call);
             }
             _ => {}
         }
+    }
+
+    fn has_effect(&self, call: &CallId, n: u32) -> bool {
+        self.grants.get(&(call.clone(), n)).is_none_or(|grant| self.effects.contains(grant))
     }
 
     /// The process died: the calls whose outcome that hides, and whether somebody is asked about it.

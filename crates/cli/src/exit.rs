@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use gesta_run::{AnswerError, FeedError, HoldReply, Outcome, RunResult, Status};
 use gesta_runtime::folder::FolderErrors;
 use gesta_runtime::{AgentError, OpenError};
-use gesta_store::StoreError;
+use gesta_store::{Busy, StoreError};
 use serde_json::{Value, json};
 
 use crate::commands::{Globals, moment};
@@ -253,7 +253,19 @@ impl From<StoreError> for Failure {
             | StoreError::DocumentConflict { .. } => Exit::Other,
             _ => Exit::StoreFailed,
         };
-        Self::split(exit, &why).coded(why.code()).or_help("`gesta doctor` looks at the data folder and the store")
+        let help = match &why {
+            StoreError::ConversationBusy { run, busy: Busy::Parked, .. } => {
+                format!("`gesta show {}` tells what waits and how it is answered", quoted(run.as_str()))
+            }
+            StoreError::ConversationBusy { run, busy: Busy::Left | Busy::CanGoOn, .. } => {
+                format!("go on with it first: gesta resume {}", quoted(run.as_str()))
+            }
+            StoreError::ConversationBusy { .. } | StoreError::DocumentConflict { .. } => {
+                "wait until its run is done, and try again".to_owned()
+            }
+            _ => "`gesta doctor` looks at the data folder and the store".to_owned(),
+        };
+        Self::split(exit, &why).coded(why.code()).or_help(help)
     }
 }
 

@@ -76,7 +76,7 @@ fn a_run_that_was_parked_on_one_machine_is_answered_on_another() {
     has(&here.gesta(&["resume", "last", "--deny", "r1", "--reason", "no"], &[], 1), &["the first answer counts"]);
     assert!(!here.has_file() && !there.has_file());
     // A folder that is named goes before the server.
-    has(&here.gesta(&["runs", "--data", "elsewhere"], &[], 0), &["no run"]);
+    has(&here.gesta(&["runs", "--data", "elsewhere"], &[], 2), &["the data folder elsewhere is not there"]);
 }
 
 #[test]

@@ -78,6 +78,11 @@ impl Import {
             let help = "source belongs into tools.stof of the agent's folder; what is imported is an image, or a .bstf";
             return Err(Failure::usage(format!("{file} is text and no image"), help).coded("image_unusable"));
         }
+        if !self.trust && !bytes.starts_with(b"gesta document ") {
+            let help =
+                "what is signed is written by `gesta document export`; a .bstf carries no signature: add --trust";
+            return Err(Failure::usage(format!("{file} is no signed image"), help).coded("image_unusable"));
+        }
         Ok(())
     }
 
