@@ -111,3 +111,18 @@ fn tools_of_a_foreign_image_are_not_taken_and_are_named() {
     let again = Record { base: "tools: {}".to_owned(), data: Some(data), ..Record::default() };
     assert!(open(&again, &terms()).unwrap().left_out().is_empty(), "what we save holds no functions");
 }
+
+#[test]
+fn what_is_no_number_crosses_nowhere() {
+    let source = "tools: {
+        #[tool('t')] fn none() -> unknown { const n = 0; 100.0 / n }
+        #[tool('t')] fn within() -> unknown { [1, 1.0 / 0.0] }
+        #[tool('t')] fn asks() -> int { const n = 0; await App.refund('o_1', 100.0 / n); 1 }
+    }";
+    for tool in ["none", "within", "asks"] {
+        let mut document = document(source, &terms());
+        let mut host = Listens::default();
+        let why = document.call(tool, &Object::new(), &mut host).unwrap_err().to_string();
+        assert!(why.contains("division by zero"), "{tool}: {why}");
+    }
+}

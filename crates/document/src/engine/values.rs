@@ -133,7 +133,7 @@ impl<'a> Writer<'a> {
             Val::Void | Val::Null => self.text.push_str("null"),
             Val::Bool(true) => self.text.push_str("true"),
             Val::Bool(false) => self.text.push_str("false"),
-            Val::Num(number) => self.number(number),
+            Val::Num(number) => self.number(number)?,
             Val::Str(text) => self.string(text)?,
             Val::Prompt(prompt) => self.string(&prompt.to_string())?,
             Val::Ver(..) => self.string(&value.to_string())?,
@@ -157,12 +157,17 @@ impl<'a> Writer<'a> {
         ValueError::Size { max: self.bounds.bytes_max }
     }
 
-    fn number(&mut self, number: &Num) {
+    fn number(&mut self, number: &Num) -> Result<(), ValueError> {
         match number {
             Num::Int(int) => write!(self.text, "{int}").unwrap_or_default(),
             Num::Float(float) => match serde_json::Number::from_f64(*float) {
                 Some(number) => write!(self.text, "{number}").unwrap_or_default(),
-                None => self.text.push_str("null"),
+                // As `null` it would reach a grant with effects in place of an amount.
+                None => {
+                    return Err(ValueError::Kind {
+                        what: "a number that is none or infinite, as after a division by zero",
+                    });
+                }
             },
             // A unit is part of what is meant, so it is kept: "5min".
             Num::Units(..) => {
@@ -170,6 +175,7 @@ impl<'a> Writer<'a> {
                 self.text.push_str(&Value::from(text).to_string());
             }
         }
+        Ok(())
     }
 
     fn string(&mut self, text: &str) -> Result<(), ValueError> {
