@@ -98,7 +98,7 @@ fn a_document_moves_to_another_place() {
         home.gesta(&[&words[..], more].concat())
     };
     import("anna.image", "anna", &[]).ended(2).has(&["no key signed this image", "--trust"]);
-    import("anna.bstf", "anna", &[]).ended(2).has(&["no image"]);
+    import("anna.bstf", "anna", &[]).ended(2).has(&["no signed image", "add --trust"]);
     import("anna.image", "anna", &["--trust"]).ended(0).has(&["version 1", "total_spent"]);
     let words = ["run", shop.as_str(), "--conversation", "anna", "--data", "elsewhere", "--json", "What do you know?"];
     let result = home.gesta(&words).ended(0).json();
