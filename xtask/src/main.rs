@@ -2,6 +2,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr)] // A chore talks to whoever runs it.
 
 mod groups;
+mod openapi;
 mod shell;
 mod soak;
 mod test;

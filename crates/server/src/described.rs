@@ -263,3 +263,46 @@ pub(crate) struct AuditBody {
     /// The configuration that the answer was bound to.
     config: Option<String>,
 }
+
+/// One server-sent event.
+#[derive(ToSchema)]
+#[schema(as = StreamEvent)]
+pub(crate) struct StreamEventBody {
+    /// What happened.
+    event: StreamEventName,
+    /// Where it stands in the log, for `Last-Event-ID`; nothing where it is passing.
+    id: Option<String>,
+    /// A JSON object: `run`, and what belongs to the event.
+    #[schema(content_media_type = "application/json")]
+    data: String,
+}
+
+#[derive(ToSchema)]
+enum StreamEventName {
+    #[serde(rename = "run.started")]
+    RunStarted,
+    #[serde(rename = "trip.started")]
+    TripStarted,
+    #[serde(rename = "reply.delta")]
+    ReplyDelta,
+    #[serde(rename = "call.requested")]
+    CallRequested,
+    #[serde(rename = "call.decided")]
+    CallDecided,
+    #[serde(rename = "call.answered")]
+    CallAnswered,
+    #[serde(rename = "intervention.sent")]
+    InterventionSent,
+    #[serde(rename = "hold.opened")]
+    HoldOpened,
+    #[serde(rename = "hold.answered")]
+    HoldAnswered,
+    #[serde(rename = "reply.finished")]
+    ReplyFinished,
+    #[serde(rename = "run.parked")]
+    RunParked,
+    #[serde(rename = "run.ended")]
+    RunEnded,
+    #[serde(rename = "error")]
+    Error,
+}

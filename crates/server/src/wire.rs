@@ -17,11 +17,11 @@ pub(crate) struct NewRunBody {
     pub(crate) input: InputBody,
     /// The conversation it belongs to, by a name of the caller's; without one the run has no history.
     #[serde(default)]
-    #[schema(min_length = 1, max_length = 256)]
+    #[schema(min_length = 1, max_length = 256, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$")]
     pub(crate) conversation: Option<String>,
     /// Who is at the other end, by a name of the caller's.
     #[serde(default)]
-    #[schema(min_length = 1, max_length = 256)]
+    #[schema(min_length = 1, max_length = 256, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$")]
     pub(crate) contact: Option<String>,
     /// Waits for its turn while another run has the conversation, instead of being refused.
     #[serde(default)]
@@ -76,26 +76,32 @@ pub(crate) enum PartBody {
     /// A picture: its bytes in `base64`, or an address that the provider fetches in `url`.
     Image {
         /// For instance `image/png`.
+        #[schema(pattern = "^image/")]
         media_type: String,
         /// Its bytes.
         #[serde(default)]
+        #[schema(content_encoding = "base64")]
         base64: Option<String>,
         /// Its address, by https.
         #[serde(default)]
+        #[schema(pattern = "^https://")]
         url: Option<String>,
     },
     /// A file: its bytes in `base64`, or an address that the provider fetches in `url`.
     File {
         /// For instance `application/pdf`.
+        #[schema(pattern = "^[^/]*/")]
         media_type: String,
         /// The name a person gave it.
         #[serde(default)]
         name: Option<String>,
         /// Its bytes.
         #[serde(default)]
+        #[schema(content_encoding = "base64")]
         base64: Option<String>,
         /// Its address, by https.
         #[serde(default)]
+        #[schema(pattern = "^https://")]
         url: Option<String>,
     },
 }

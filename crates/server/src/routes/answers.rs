@@ -11,7 +11,7 @@ use http::HeaderMap;
 
 use super::{head_of, json, wants_events};
 use crate::app::App;
-use crate::described::ResumedBody;
+use crate::described::{ResumedBody, StreamEventBody};
 use crate::extract::{Json, Named};
 use crate::follow::{self, Until};
 use crate::keys::{Asker, Scope};
@@ -31,7 +31,10 @@ use crate::work;
     request_body = AnswersBody,
     responses(
         (status = 200, description = "The run as it stands, or its events from here on", content(
-            (ResumedBody = "application/json"), (String = "text/event-stream")
+            (ResumedBody = "application/json"), (StreamEventBody = "text/event-stream")
+        ), links(
+            ("its_state" = (operation_id = "read_run", parameters(("run" = "$request.path.run")))),
+            ("its_events" = (operation_id = "follow_run", parameters(("run" = "$request.path.run")))),
         )),
         (status = "default", description = "Nothing was recorded and nothing has run", body = ProblemBody,
             content_type = "application/problem+json"),

@@ -31,7 +31,16 @@ pub(crate) struct ConversationsAsked {
 #[utoipa::path(
     get, path = "/v1/conversations", operation_id = "list_conversations", tag = "conversations", params(ConversationsAsked),
     responses(
-        (status = 200, description = "The list", body = Page<ConversationHeadBody>),
+        (status = 200, description = "The list", body = Page<ConversationHeadBody>, links(
+            ("the_last" = (
+                operation_id = "read_conversation",
+                parameters(("conversation" = "$response.body#/items/0/conversation"))
+            )),
+            ("erase_the_last" = (
+                operation_id = "erase_conversation",
+                parameters(("conversation" = "$response.body#/items/0/conversation"))
+            )),
+        )),
         (status = "default", description = "Not listed", body = ProblemBody, content_type = "application/problem+json"),
     )
 )]

@@ -52,6 +52,7 @@ pub(crate) struct HoldsAsked {
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<u32>,
     /// `next` of the page before.
+    #[param(min_length = 8, pattern = "^[A-Za-z0-9_-]+$")]
     after: Option<String>,
 }
 
@@ -59,7 +60,18 @@ pub(crate) struct HoldsAsked {
 #[utoipa::path(
     get, path = "/v1/holds", operation_id = "list_holds", tag = "holds", params(HoldsAsked),
     responses(
-        (status = 200, description = "A page", body = Page<OpenHoldBody>),
+        (status = 200, description = "A page", body = Page<OpenHoldBody>, links(
+            ("the_oldest" = (operation_id = "read_hold", parameters(
+                ("run" = "$response.body#/items/0/hold/binding/run_id"), ("call" = "$response.body#/items/0/hold/id")
+            ))),
+            ("approve_the_oldest" = (
+                operation_id = "answer_holds",
+                parameters(("run" = "$response.body#/items/0/hold/binding/run_id")),
+                request_body = json!({
+                    "answers": [{ "binding": "$response.body#/items/0/hold/binding", "approve": true }]
+                })
+            )),
+        )),
         (status = "default", description = "Not listed", body = ProblemBody, content_type = "application/problem+json"),
     )
 )]

@@ -11,6 +11,7 @@ use utoipa::IntoParams;
 
 use super::{head_of, runs::SEES};
 use crate::app::App;
+use crate::described::StreamEventBody;
 use crate::extract::{Asked, Named};
 use crate::follow::{self, Until};
 use crate::keys::Asker;
@@ -22,6 +23,7 @@ use crate::told::Mark;
 #[into_params(parameter_in = Query)]
 pub(crate) struct EventsAsked {
     /// Only what comes after this event's id; `Last-Event-ID` goes ahead.
+    #[param(pattern = r"^[0-9]+\.[0-9]+$")]
     after: Option<String>,
 }
 
@@ -39,9 +41,8 @@ pub(crate) struct EventsAsked {
         EventsAsked,
     ),
     responses(
-        (status = 200, description = "Events: run.started, trip.started, reply.delta, call.requested, call.decided, \
-            call.answered, intervention.sent, hold.opened, hold.answered, reply.finished, run.parked, run.ended, error",
-            body = String, content_type = "text/event-stream"),
+        (status = 200, description = "Its events, each of this form",
+            body = StreamEventBody, content_type = "text/event-stream"),
         (status = 204, description = "Nothing can follow"),
         (status = "default", description = "Not followed", body = ProblemBody, content_type = "application/problem+json"),
     )

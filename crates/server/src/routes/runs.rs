@@ -14,7 +14,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::{agent_asked, head_of, json, wants_events};
 use crate::app::App;
-use crate::described::{ResultBody, RunHeadBody};
+use crate::described::{ResultBody, RunHeadBody, StreamEventBody};
 use crate::extract::{Asked, Json, Named, cursor_of, cursor_text};
 use crate::follow::{self, Until};
 use crate::keys::{Asker, Scope};
@@ -36,10 +36,21 @@ const NAME_BYTES_MAX: usize = 256;
 #[utoipa::path(
     post, path = "/v1/agents/{agent}/runs", operation_id = "begin_run", tag = "runs",
     params(("agent" = String, Path, description = "The agent's name")),
-    request_body = NewRunBody,
+    request_body(content = NewRunBody, examples(
+        ("a text" = (value = json!({ "input": "Refund order 7, 250 dollars", "conversation": "ticket-4711" })))
+    )),
     responses(
         (status = 200, description = "The run as it stands, or its events", content(
-            (ResultBody = "application/json"), (String = "text/event-stream")
+            (ResultBody = "application/json"), (StreamEventBody = "text/event-stream")
+        ), links(
+            ("its_state" = (operation_id = "read_run", parameters(("run" = "$response.body#/report/run_id")))),
+            ("its_events" = (operation_id = "follow_run", parameters(("run" = "$response.body#/report/run_id")))),
+            ("its_log" = (operation_id = "read_log", parameters(("run" = "$response.body#/report/run_id")))),
+            ("its_first_hold" = (operation_id = "read_hold", parameters(
+                ("run" = "$response.body#/report/run_id"), ("call" = "$response.body#/deferred/0/id")
+            ))),
+            ("answer" = (operation_id = "answer_holds", parameters(("run" = "$response.body#/report/run_id")))),
+            ("cancel" = (operation_id = "cancel_run", parameters(("run" = "$response.body#/report/run_id")))),
         )),
         (status = "default", description = "It has not begun", body = ProblemBody, content_type = "application/problem+json"),
     )
@@ -121,6 +132,7 @@ pub(crate) struct RunsAsked {
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<u32>,
     /// `next` of the page before.
+    #[param(min_length = 8, pattern = "^[A-Za-z0-9_-]+$")]
     after: Option<String>,
 }
 
@@ -128,7 +140,9 @@ pub(crate) struct RunsAsked {
 #[utoipa::path(
     get, path = "/v1/runs", operation_id = "list_runs", tag = "runs", params(RunsAsked),
     responses(
-        (status = 200, description = "A page", body = Page<RunHeadBody>),
+        (status = 200, description = "A page", body = Page<RunHeadBody>, links(
+            ("the_newest" = (operation_id = "read_run", parameters(("run" = "$response.body#/items/0/run"))))
+        )),
         (status = "default", description = "Not listed", body = ProblemBody, content_type = "application/problem+json"),
     )
 )]
