@@ -21,7 +21,7 @@ const fn group(name: &'static str, what: &'static str, run: fn(bool) -> Result<C
 }
 
 /// All groups, cheapest first, so that a mistake shows early.
-pub(crate) const GROUPS: [Group; 15] = [
+pub(crate) const GROUPS: [Group; 16] = [
     group("fmt", "the sources are formatted", |v| Ok(shell::run(&mut command("cargo fmt --all --check"), v))),
     group("tidy", "sizes, headers, arrows, words, links, places", tidy),
     group("lint", "clippy without a warning", |v| {
@@ -44,6 +44,9 @@ pub(crate) const GROUPS: [Group; 15] = [
     }),
     group("others", "against model services that others wrote, from npm", others),
     group("openapi", "a live server keeps what /openapi.json says, asked by schemathesis", crate::openapi::run),
+    group("load", "runs at once over HTTP, against a model that takes its time", |_| {
+        Ok(crate::soak::Load::SHORT.run("dev", "debug"))
+    }),
     group("postgres", "the store on a Postgres server: DATABASE_URL, or one of its own", postgres),
     group("browser", "the console in Chromium: what people do there, and whether everybody can", browser),
     group("deny", "licences, bans and sources of all dependencies", |v| {

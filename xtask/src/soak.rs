@@ -3,13 +3,16 @@
 use std::io::Write;
 use std::time::Instant;
 
-use clap::Args;
+use clap::{Args, Subcommand};
 
-use crate::shell::{self, command};
+use crate::shell::{self, Count, command};
+use crate::tools;
 
 /// How long to go on.
 #[derive(Debug, Args)]
 pub(crate) struct Options {
+    #[command(subcommand)]
+    what: Option<What>,
     /// Simulated runs.
     #[arg(long, default_value_t = 5_000_000)]
     seeds: u64,
@@ -21,12 +24,68 @@ pub(crate) struct Options {
     rounds: u32,
 }
 
+#[derive(Debug, Subcommand)]
+enum What {
+    /// Begin many runs at once over HTTP, against a model that takes its time, instead of the simulation.
+    Load(Load),
+}
+
+/// How much at once, and for how long.
+#[derive(Debug, Args)]
+pub(crate) struct Load {
+    /// Runs at the same time.
+    #[arg(long, default_value_t = 1_000)]
+    at_once: u32,
+    /// How long new runs are begun.
+    #[arg(long, default_value_t = 300)]
+    seconds: u32,
+    /// How long the model waits before each answer.
+    #[arg(long, default_value_t = 2_000)]
+    delay_ms: u32,
+    /// How long it waits between two pieces of an answer.
+    #[arg(long, default_value_t = 50)]
+    pace_ms: u32,
+}
+
+impl Load {
+    /// As much as the test command has time for.
+    pub(crate) const SHORT: Self = Self { at_once: 50, seconds: 20, delay_ms: 500, pace_ms: 10 };
+
+    /// Builds the program with this profile and loads it.
+    pub(crate) fn run(&self, profile: &str, folder: &str) -> Count {
+        let built = [
+            command("cargo build --quiet -p gesta-cli --bin gesta"),
+            command("cargo build --quiet -p gesta-fakes --example load"),
+        ]
+        .into_iter()
+        .all(|mut cargo| cargo.args(["--profile", profile]).status().is_ok_and(|it| it.success()));
+        if !built {
+            return Count { passed: 0, failed: 1 };
+        }
+        let programs = tools::target().join(folder);
+        let mut load = std::process::Command::new(programs.join("examples/load"));
+        load.arg("--gesta").arg(programs.join("gesta")).current_dir(xtask::root());
+        for (flag, value) in [
+            ("--at-once", self.at_once),
+            ("--seconds", self.seconds),
+            ("--delay-ms", self.delay_ms),
+            ("--pace-ms", self.pace_ms),
+        ] {
+            load.args([flag, &value.to_string()]);
+        }
+        shell::run(&mut load, true)
+    }
+}
+
 /// Runs between two lines of progress.
 const STEP: u64 = 100_000;
 
 /// Soaks. Whether nothing broke.
 pub(crate) fn run(options: &Options) -> bool {
-    simulated(options) && properties(options.rounds)
+    match &options.what {
+        Some(What::Load(load)) => load.run("release", "release").failed == 0,
+        None => simulated(options) && properties(options.rounds),
+    }
 }
 
 /// The simulation, in steps, so that a break shows early and progress can be seen.

@@ -51,6 +51,13 @@ pub(crate) struct Serve {
     runs_max: usize,
 }
 
+/// How many sockets a run needs: its client's and its model's.
+#[cfg(unix)]
+const FILES_A_RUN: u64 = 2;
+/// How many files the process needs beside its runs: store, workers, listeners.
+#[cfg(unix)]
+const FILES_BESIDE: u64 = 64;
+
 impl Serve {
     pub(crate) fn run(self, globals: &Globals) -> Ended {
         let environment = Environment::default();
@@ -84,6 +91,26 @@ impl Serve {
         let ended = runtime.block_on(self.serve(setup, place));
         runtime.shutdown_background();
         ended
+    }
+
+    /// Lets the process have as many open files as the system grants it, and says where that is not enough: each run that
+    /// goes on needs a socket to its client and one to its model.
+    fn allow_files(&self) -> Option<String> {
+        #[cfg(unix)]
+        {
+            use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+            let maximum = getrlimit(Resource::Nofile).maximum;
+            // Where it is refused, what there was before is what there is, and is looked at below.
+            let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
+            let files = getrlimit(Resource::Nofile).current?;
+            let runs = files.saturating_sub(FILES_BESIDE) / FILES_A_RUN;
+            let few = usize::try_from(runs).is_ok_and(|runs| runs < self.runs_max);
+            few.then(|| {
+                format!("only {files} files may be open, enough for {runs} runs at once; raise `ulimit -n`, or lower --runs-max")
+            })
+        }
+        #[cfg(not(unix))]
+        None
     }
 
     fn webhook(&self) -> Result<Option<Webhook>, Failure> {
@@ -126,6 +153,9 @@ impl Serve {
             (false, _) => "reached from this machine alone, without a key; `gesta keys new NAME` makes one",
         };
         screen.line(Look::Faint, who);
+        if let Some(few) = self.allow_files() {
+            screen.line(Look::Warn, &few);
+        }
         let stop = async {
             signalled().await;
             Screen::stderr().line(Look::Faint, "stopping; once more ends it at once");
