@@ -154,6 +154,7 @@ impl App {
             from: asker.from.clone(),
             what: what.to_owned(),
             subject: subject.to_owned(),
+            agent: None,
             call: None,
             tool: None,
             fingerprint: None,

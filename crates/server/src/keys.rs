@@ -11,7 +11,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use gesta_run::Timestamp;
 use gesta_run::json::sha256_hex;
-use gesta_store::ApiKey;
+use gesta_store::{ApiKey, TENANT_LOCAL};
 use http::request::Parts;
 use http::{HeaderMap, StatusCode, header};
 use std::sync::Arc;
@@ -89,6 +89,9 @@ pub fn new_key(
         hash: sha256_hex(secret.as_bytes()),
         scopes: scopes.iter().map(ToString::to_string).collect(),
         agents,
+        tenant: TENANT_LOCAL.to_owned(),
+        link_to: None,
+        expires_at: None,
         created_at: at,
         revoked_at: None,
     };

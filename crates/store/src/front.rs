@@ -1,13 +1,16 @@
 //! What a server keeps beside runs: answers to requests that may come again, keys of those who may ask, and who answered
 //! what.
 
+use std::sync::Arc;
+
 use gesta_run::id::{CallId, RunId};
 use gesta_run::json::{canonical, sha256_hex};
 use gesta_run::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::traits::Pending;
+use crate::place::TENANT_LOCAL;
+use crate::traits::{Pending, Store};
 
 /// A request that its client may repeat: whose it is, and the name that the client gave it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -94,13 +97,34 @@ pub struct ApiKey {
     pub scopes: Vec<String>,
     /// For which agents; for all where nothing is said.
     pub agents: Option<Vec<String>>,
+    /// Whose rows it opens; those of [`TENANT_LOCAL`] for a key that was made before there were tenants.
+    #[serde(default = "local")]
+    pub tenant: String,
+    /// The id of the key as which it lets somebody in, once: then it is a link and good for nothing else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub link_to: Option<String>,
+    /// From when on it opens nothing any more, where that is fixed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<Timestamp>,
     /// When it was made.
     pub created_at: Timestamp,
     /// When it was taken back, where it was.
     pub revoked_at: Option<Timestamp>,
 }
 
-/// Keys to the server.
+fn local() -> String {
+    TENANT_LOCAL.to_owned()
+}
+
+impl ApiKey {
+    /// Whether it opens anything at this moment.
+    pub fn is_good(&self, now: Timestamp) -> bool {
+        self.revoked_at.is_none() && self.expires_at.is_none_or(|until| now < until)
+    }
+}
+
+/// Keys to the server. They lie with the tenant of the store itself, whosever rows they open: who asks is not known
+/// before the key is.
 pub trait Keys: Send + Sync {
     /// Keeps a new key. One of the same id is left as it is.
     ///
@@ -136,10 +160,14 @@ pub struct Deed {
     pub who: String,
     /// From which address.
     pub from: String,
-    /// What: `approve`, `approve_edited`, `deny`, `result`, `error`, `outcome_unknown`, `cancel`, `erase`.
+    /// What: `approve`, `approve_edited`, `deny`, `result`, `error`, `outcome_unknown`, `cancel`, `erase`,
+    /// `key_made`, `key_revoked`, `sign_in`.
     pub what: String,
-    /// About which run or conversation.
+    /// About which run, conversation or key.
     pub subject: String,
+    /// With which agent, where it is about one. Records from before this was kept have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
     /// The call, where it is about one.
     pub call: Option<String>,
     /// The tool, where it is about a call.
@@ -252,3 +280,12 @@ pub trait Dispatches: Send + Sync {
 pub trait Front: Requests + Keys + Audit + Dispatches {}
 
 impl<T: Requests + Keys + Audit + Dispatches + ?Sized> Front for T {}
+
+/// A place where several tenants' rows lie, each apart from the others.
+pub trait Tenants: Send + Sync {
+    /// One tenant's runs and conversations.
+    fn store_of(&self, tenant: &str) -> Arc<dyn Store>;
+
+    /// What a server keeps beside one tenant's runs.
+    fn front_of(&self, tenant: &str) -> Arc<dyn Front>;
+}

@@ -57,9 +57,11 @@ pub use error::{Busy, StoreError};
 pub use folder::{data_folder, default_folder, writable};
 pub use front::{
     ApiKey, Audit, AuditRecord, Deed, Dispatch, Dispatches, Front, Keys, RequestName, Requests, Reserved, StoredAnswer,
+    Tenants,
 };
 pub use memory::{Memory, RUNS_KEPT_MAX};
 pub use opened::{Opened, Target, open};
+pub use place::TENANT_LOCAL;
 pub use postgres::{Postgres, PostgresOptions};
 pub use secret::{KEY_BYTES_MIN, SecretError, Secrets};
 pub use server::ServerFault;

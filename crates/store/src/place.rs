@@ -5,7 +5,7 @@ use std::sync::Arc;
 use gesta_run::id::{ContactId, ConversationId};
 
 /// The tenant of a store that was not told another.
-pub(crate) const TENANT_LOCAL: &str = "local";
+pub const TENANT_LOCAL: &str = "local";
 
 /// How many buckets there are. Fixed for good: rows lie where their bucket was computed.
 const BUCKETS: u64 = 4_096;

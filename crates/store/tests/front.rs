@@ -5,8 +5,9 @@
 use gesta_run::time::Timestamp;
 use gesta_store::{
     ApiKey, Audit, AuditRecord, Deed, Dispatch, Dispatches, FILE_NAME, Keys, RequestName, Requests, Reserved, Sqlite,
-    StoreOptions, StoredAnswer,
+    StoreOptions, StoredAnswer, TENANT_LOCAL, Tenants,
 };
+use serde_json::json;
 use tempfile::TempDir;
 
 async fn opened() -> (Sqlite, TempDir) {
@@ -80,6 +81,9 @@ async fn a_key_is_good_until_it_is_taken_back() {
         hash: "ab".repeat(32),
         scopes: vec!["run".to_owned(), "read".to_owned()],
         agents: Some(vec!["desk".to_owned()]),
+        tenant: TENANT_LOCAL.to_owned(),
+        link_to: None,
+        expires_at: None,
         created_at: Timestamp(at),
         revoked_at: None,
     };
@@ -96,6 +100,48 @@ async fn a_key_is_good_until_it_is_taken_back() {
     assert_eq!(store.key("a").await.unwrap(), Some(revoked));
     assert_eq!(store.key("b").await.unwrap(), Some(key("b", 2)));
     assert_eq!(store.key("c").await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn a_key_says_whose_rows_it_opens_and_how_long() {
+    let (store, _folder) = opened().await;
+    let old = json!({
+        "id": "a", "name": "old", "hash": "h", "scopes": ["run"], "agents": null, "created_at": 1, "revoked_at": null,
+    });
+    let old: ApiKey = serde_json::from_value(old).unwrap();
+    assert_eq!((old.tenant.as_str(), &old.link_to, old.expires_at), (TENANT_LOCAL, &None, None));
+    assert!(old.is_good(Timestamp(i64::MAX)));
+    let link = ApiKey { link_to: Some("a".to_owned()), expires_at: Some(Timestamp(9)), ..old.clone() };
+    assert!(link.is_good(Timestamp(8)) && !link.is_good(Timestamp(9)));
+    assert!(!ApiKey { revoked_at: Some(Timestamp(2)), ..link.clone() }.is_good(Timestamp(8)));
+    // Of those who use a link at once, one is let in.
+    let link = ApiKey { id: "l".to_owned(), tenant: "shop".to_owned(), ..link };
+    store.put_key(link.clone()).await.unwrap();
+    assert_eq!(store.key("l").await.unwrap(), Some(link));
+    let used: Vec<_> = (0..20)
+        .map(|_| {
+            let store = store.clone();
+            tokio::spawn(async move { store.revoke_key("l", Timestamp(3)).await.unwrap() })
+        })
+        .collect();
+    let mut let_in = 0;
+    for used in used {
+        let_in += usize::from(used.await.unwrap());
+    }
+    assert_eq!(let_in, 1);
+}
+
+#[tokio::test]
+async fn each_tenants_rows_are_reached_by_itself_alone() {
+    let (store, _folder) = opened().await;
+    let [one, other] = ["one", "other"].map(|tenant| (store.store_of(tenant), store.front_of(tenant)));
+    one.0.put_config("h", "{}").await.unwrap();
+    one.1.note(vec![deed("r1")]).await.unwrap();
+    other.1.note(vec![deed("r2"), deed("r3")]).await.unwrap();
+    assert_eq!((one.0.config("h").await.unwrap(), other.0.config("h").await.unwrap()), (Some("{}".to_owned()), None));
+    let chains = (one.1.audit(0, 0).await.unwrap(), other.1.audit(0, 0).await.unwrap());
+    assert_eq!((chains.0.len(), chains.1.len(), broken(&chains.0), broken(&chains.1)), (1, 2, None, None));
+    assert_eq!(store.audit(0, 0).await.unwrap(), []);
 }
 
 fn dispatch(id: &str, due: i64) -> Dispatch {
@@ -147,6 +193,7 @@ fn deed(subject: &str) -> Deed {
         from: "127.0.0.1".to_owned(),
         what: "approve".to_owned(),
         subject: subject.to_owned(),
+        agent: Some("desk".to_owned()),
         call: Some("c1".to_owned()),
         tool: Some("refund".to_owned()),
         fingerprint: Some("f".to_owned()),

@@ -12,7 +12,7 @@ use gesta_run::time::Timestamp;
 use gesta_store::{
     ApiKey, Audit, Configs, Conversations, Dispatch, Dispatches, DocumentChange, Documents, FILE_NAME, HeadChange,
     HoldFilter, Holds, Keys, NewRun, RequestName, Requests, Reserved, RunFilter, RunLog, Sqlite, StoreOptions,
-    StoredAnswer, Turn,
+    StoredAnswer, TENANT_LOCAL, Turn,
 };
 use rusqlite::Connection;
 
@@ -74,7 +74,8 @@ async fn the_file_of_every_version_still_loads() {
             (version >= 3, StoredAnswer { status: 200, content_type: "text/plain".to_owned(), body: b"yes".to_vec() });
         assert_eq!(kept, if has_front { Reserved::Answered(answer) } else { Reserved::New { run: "fresh".into() } });
         assert_eq!(store.keys().await.unwrap(), if has_front { vec![api_key()] } else { Vec::new() });
-        assert_eq!(store.audit(0, 0).await.unwrap().len(), usize::from(has_front));
+        let audit = store.audit(0, 0).await.unwrap();
+        assert!(audit.len() == usize::from(has_front) && audit.iter().all(|record| record.follows(None)));
         let due = store.take_dispatches(Timestamp(99), Timestamp(100), 0).await.unwrap();
         assert_eq!(
             due.iter().map(|it| it.kind.as_str()).collect::<Vec<_>>(),
@@ -101,6 +102,9 @@ fn api_key() -> ApiKey {
         hash: "00".to_owned(),
         scopes: vec!["run".to_owned()],
         agents: None,
+        tenant: TENANT_LOCAL.to_owned(),
+        link_to: None,
+        expires_at: None,
         created_at: Timestamp(1),
         revoked_at: None,
     }

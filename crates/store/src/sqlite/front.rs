@@ -1,5 +1,7 @@
 //! Requests, keys and deeds in SQLite. They belong to the tenant alone, and lie in its bucket.
 
+use std::sync::Arc;
+
 use gesta_run::id::{CallId, RunId};
 use gesta_run::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row, params};
@@ -8,10 +10,11 @@ use super::failure::Failure;
 use super::{Sqlite, statements as sql};
 use crate::error::StoreError;
 use crate::front::{
-    ApiKey, Audit, AuditRecord, Deed, Dispatch, Dispatches, Keys, RequestName, Requests, Reserved, StoredAnswer,
+    ApiKey, Audit, AuditRecord, Deed, Dispatch, Dispatches, Front, Keys, RequestName, Requests, Reserved, StoredAnswer,
+    Tenants,
 };
 use crate::prepared::number;
-use crate::traits::Pending;
+use crate::traits::{Pending, Store};
 use crate::types::page;
 
 /// A value kept as JSON.
@@ -261,5 +264,15 @@ impl Audit for Sqlite {
             };
             self.readers().read(list).await
         })
+    }
+}
+
+impl Tenants for Sqlite {
+    fn store_of(&self, tenant: &str) -> Arc<dyn Store> {
+        Arc::new(self.of_tenant(tenant))
+    }
+
+    fn front_of(&self, tenant: &str) -> Arc<dyn Front> {
+        Arc::new(self.of_tenant(tenant))
     }
 }
