@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use gesta_runtime::folder::{AGENT_FILE, Folder};
-use gesta_store::{FILE_NAME, Front, Opened, SecretError, Secrets, Sqlite, Store, StoreOptions, Target};
+use gesta_store::{
+    FILE_NAME, Front, Opened, SecretError, Secrets, Sqlite, Store, StoreOptions, TENANT_LOCAL, Target, Tenants,
+};
 
 use crate::commands::Globals;
 use crate::environment::Environment;
@@ -95,17 +97,13 @@ impl Place {
     }
 
     /// What a server keeps beside runs: keys, the audit, answers to repeated requests.
-    ///
-    /// # Errors
-    /// The store is on a server, where these have no place yet.
-    pub(crate) fn front(&self) -> Result<Arc<dyn Front>, Failure> {
-        match &self.opened {
-            Opened::Sqlite(store) => Ok(Arc::new(store.clone())),
-            _ => Err(Failure::usage(
-                format!("keys, the audit and repeated requests cannot be kept at {} yet", self.shown()),
-                "unset DATABASE_URL, or name a data folder with --data",
-            )),
-        }
+    pub(crate) fn front(&self) -> Arc<dyn Front> {
+        self.tenants().front_of(TENANT_LOCAL)
+    }
+
+    /// The same of every tenant, and their runs.
+    pub(crate) fn tenants(&self) -> Arc<dyn Tenants> {
+        self.opened.tenants()
     }
 
     /// Where talks are kept, for people.

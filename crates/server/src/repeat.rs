@@ -69,7 +69,9 @@ pub(crate) async fn once(State(app): State<Arc<App>>, request: Request, next: Ne
         return Err(in_progress());
     }
     let done = Done { app: app.clone(), request: name.clone() };
-    let fresh = gesta_store::new_run_id();
+    // The answer is erased with the run that it tells of.
+    let about = about(parts.uri.path());
+    let fresh = about.clone().unwrap_or_else(gesta_store::new_run_id);
     let run = match app.front.reserve(&name, &fingerprint, &fresh, app.now()).await? {
         Reserved::New { run } | Reserved::Begun { run } => run,
         Reserved::Answered(answer) => return Ok(again(&app, answer)),
@@ -83,11 +85,17 @@ pub(crate) async fn once(State(app): State<Arc<App>>, request: Request, next: Ne
     // In a task of its own: a client that goes away in the middle finds the answer when it comes back.
     let doing = tokio::spawn(async move {
         let response = next.run(request).await;
-        let kept = keep(&app, &name, &run, response).await;
+        let kept = keep(&app, &name, &run, about.is_none(), response).await;
         drop(done);
         kept
     });
     doing.await.unwrap_or_else(|_| Err(Problem::internal("the server met a bug of its own")))
+}
+
+/// The run that a path names, where it names one: `/v1/runs/{id}/…`.
+fn about(path: &str) -> Option<RunId> {
+    let id = path.strip_prefix("/v1/runs/")?.split('/').next()?;
+    Some(RunId::from(id)).filter(|_| !id.is_empty())
 }
 
 fn in_progress() -> Problem {
@@ -108,11 +116,17 @@ fn name_of(headers: &HeaderMap) -> Result<Option<String>, Problem> {
 }
 
 /// Keeps the answer to what was done.
-async fn keep(app: &App, name: &RequestName, run: &RunId, response: Response) -> Result<Response, Problem> {
+async fn keep(
+    app: &App,
+    name: &RequestName,
+    run: &RunId,
+    begins: bool,
+    response: Response,
+) -> Result<Response, Problem> {
     let status = response.status();
     if !status.is_success() {
         // A refusal is not kept: nothing was done, and the same may be good later. Unless the run has begun all the same.
-        if app.store.head(run).await.is_err() {
+        if !begins || app.store.head(run).await.is_err() {
             app.front.let_go(name).await?;
         }
         return Ok(response);

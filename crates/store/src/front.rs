@@ -9,6 +9,7 @@ use gesta_run::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
+use crate::error::StoreError;
 use crate::place::TENANT_LOCAL;
 use crate::traits::{Pending, Store};
 
@@ -288,4 +289,10 @@ pub trait Tenants: Send + Sync {
 
     /// What a server keeps beside one tenant's runs.
     fn front_of(&self, tenant: &str) -> Arc<dyn Front>;
+}
+
+/// A value as it is kept.
+pub(crate) fn written(what: &str, value: &impl serde::Serialize) -> Result<String, StoreError> {
+    serde_json::to_string(value)
+        .map_err(|cause| StoreError::DamagedRow { what: what.to_owned(), reason: cause.to_string() })
 }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::error::StoreError;
+use crate::front::Tenants;
 use crate::postgres::{Postgres, PostgresOptions};
 use crate::sqlite::{FILE_NAME, Sqlite, StoreOptions};
 use crate::traits::Store;
@@ -73,6 +74,14 @@ pub async fn open(target: &Target, options: StoreOptions) -> Result<Opened, Stor
 impl Opened {
     /// The store, as agents take it.
     pub fn store(&self) -> Arc<dyn Store> {
+        match self {
+            Self::Sqlite(store) => Arc::new(store.clone()),
+            Self::Postgres(store) => Arc::new(store.clone()),
+        }
+    }
+
+    /// The same, and what a server keeps beside runs, of every tenant.
+    pub fn tenants(&self) -> Arc<dyn Tenants> {
         match self {
             Self::Sqlite(store) => Arc::new(store.clone()),
             Self::Postgres(store) => Arc::new(store.clone()),

@@ -1,14 +1,76 @@
 //! What a server keeps beside runs: requests are done once, keys are good until they are taken back, deeds are chained.
+//! Each case is played on every backend.
 
-#![allow(clippy::unwrap_used, reason = "a test that can't go on is to stop where it stands")]
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test that can't go on is to stop where it stands")]
 
+use std::sync::Arc;
+
+use gesta_run::outcome::Outcome;
 use gesta_run::time::Timestamp;
 use gesta_store::{
-    ApiKey, Audit, AuditRecord, Deed, Dispatch, Dispatches, FILE_NAME, Keys, RequestName, Requests, Reserved, Sqlite,
-    StoreOptions, StoredAnswer, TENANT_LOCAL, Tenants,
+    ApiKey, Audit, AuditRecord, Deed, Dispatch, FILE_NAME, Front, HeadChange, NewRun, Postgres, PostgresOptions,
+    RequestName, Reserved, Sqlite, Store, StoreOptions, StoredAnswer, TENANT_LOCAL, Tenants, new_run_id,
 };
 use serde_json::json;
 use tempfile::TempDir;
+
+/// A store, seen by a tenant of its own and by that one's neighbour.
+struct Bench {
+    store: Arc<dyn Store>,
+    front: Arc<dyn Front>,
+    neighbour: Arc<dyn Front>,
+    /// Kept while the store is used.
+    _folder: Option<TempDir>,
+}
+
+fn bench(of: &dyn Tenants, folder: Option<TempDir>) -> Bench {
+    let [own, other] = [new_run_id(), new_run_id()];
+    let (store, front, neighbour) = (of.store_of(own.as_str()), of.front_of(own.as_str()), of.front_of(other.as_str()));
+    Bench { store, front, neighbour, _folder: folder }
+}
+
+async fn sqlite() -> Option<Bench> {
+    let (store, folder) = opened().await;
+    Some(bench(&store, Some(folder)))
+}
+
+/// The server that `GESTA_TEST_POSTGRES` names: `cargo xtask test --only postgres` sets one up.
+async fn postgres() -> Option<Bench> {
+    let Ok(address) = std::env::var("GESTA_TEST_POSTGRES") else {
+        println!("not run: GESTA_TEST_POSTGRES names no server; `cargo xtask test --only postgres` sets one up");
+        return None;
+    };
+    let options = PostgresOptions { connections_max: 8, ..PostgresOptions::default() };
+    Some(bench(&Postgres::open(&address, options).await.unwrap(), None))
+}
+
+/// Plays the cases on every backend there is.
+macro_rules! on_each {
+    ($($case:ident)*) => {
+        mod sqlite {
+            $(#[tokio::test] async fn $case() { crate::$case(crate::sqlite().await.unwrap()).await; })*
+        }
+        mod postgres {
+            $(#[tokio::test] async fn $case() {
+                if let Some(bench) = crate::postgres().await {
+                    crate::$case(bench).await;
+                }
+            })*
+        }
+    };
+}
+
+on_each! {
+    a_request_is_done_once_and_answered_the_same_again
+    of_fifty_equal_requests_at_once_one_is_done
+    what_was_answered_about_a_run_is_erased_with_its_conversation
+    a_key_is_good_until_it_is_taken_back
+    of_those_who_use_a_link_at_once_one_is_let_in
+    each_tenants_rows_are_reached_by_itself_alone
+    a_dispatch_is_due_until_it_is_settled_and_is_put_once
+    of_many_who_take_dispatches_each_gets_others
+    deeds_of_many_at_once_make_one_chain
+}
 
 async fn opened() -> (Sqlite, TempDir) {
     let folder = TempDir::new().unwrap();
@@ -23,9 +85,8 @@ fn answer(text: &str) -> StoredAnswer {
     StoredAnswer { status: 201, content_type: "application/json".to_owned(), body: text.into() }
 }
 
-#[tokio::test]
-async fn a_request_is_done_once_and_answered_the_same_again() {
-    let (store, _folder) = opened().await;
+async fn a_request_is_done_once_and_answered_the_same_again(bench: Bench) {
+    let store = &bench.front;
     let one = named("k", "one");
     let asked = async |request: &RequestName, fingerprint: &str, run: &str| {
         store.reserve(request, fingerprint, &run.into(), Timestamp(5)).await.unwrap()
@@ -43,15 +104,14 @@ async fn a_request_is_done_once_and_answered_the_same_again() {
     assert_eq!(asked(&one, "f", "r2").await, Reserved::Answered(answer("first")));
     store.let_go(&named("j", "one")).await.unwrap();
     assert_eq!(asked(&named("j", "one"), "h", "r4").await, Reserved::New { run: "r4".into() });
-    assert_eq!(store.of_tenant("other").forget_requests(Timestamp(9)).await.unwrap(), 0);
+    assert_eq!(bench.neighbour.forget_requests(Timestamp(9)).await.unwrap(), 0);
     assert_eq!(store.forget_requests(Timestamp(5)).await.unwrap(), 0);
     assert_eq!(store.forget_requests(Timestamp(6)).await.unwrap(), 2);
     assert_eq!(asked(&one, "g", "r5").await, Reserved::New { run: "r5".into() });
 }
 
-#[tokio::test]
-async fn of_fifty_equal_requests_at_once_one_is_done() {
-    let (store, _folder) = opened().await;
+async fn of_fifty_equal_requests_at_once_one_is_done(bench: Bench) {
+    let store = &bench.front;
     let asked: Vec<_> = (0..50)
         .map(|n| {
             let store = store.clone();
@@ -72,9 +132,8 @@ async fn of_fifty_equal_requests_at_once_one_is_done() {
     assert!(repeated.iter().all(|run| *run == done[0]));
 }
 
-#[tokio::test]
-async fn a_key_is_good_until_it_is_taken_back() {
-    let (store, _folder) = opened().await;
+async fn a_key_is_good_until_it_is_taken_back(bench: Bench) {
+    let store = &bench.front;
     let key = |id: &str, at: i64| ApiKey {
         id: id.to_owned(),
         name: format!("key {id}"),
@@ -91,7 +150,7 @@ async fn a_key_is_good_until_it_is_taken_back() {
     store.put_key(key("a", 1)).await.unwrap();
     store.put_key(ApiKey { name: "other".to_owned(), ..key("a", 7) }).await.unwrap();
     assert_eq!(store.keys().await.unwrap(), [key("a", 1), key("b", 2)]);
-    assert_eq!(store.of_tenant("other").keys().await.unwrap(), []);
+    assert_eq!(bench.neighbour.keys().await.unwrap(), []);
     assert!(store.revoke_key("a", Timestamp(9)).await.unwrap());
     assert!(
         !store.revoke_key("a", Timestamp(10)).await.unwrap() && !store.revoke_key("c", Timestamp(9)).await.unwrap()
@@ -102,20 +161,28 @@ async fn a_key_is_good_until_it_is_taken_back() {
     assert_eq!(store.key("c").await.unwrap(), None);
 }
 
-#[tokio::test]
-async fn a_key_says_whose_rows_it_opens_and_how_long() {
-    let (store, _folder) = opened().await;
+#[test]
+fn a_key_says_whose_rows_it_opens_and_how_long() {
+    let old = old_key();
+    assert_eq!((old.tenant.as_str(), &old.link_to, old.expires_at), (TENANT_LOCAL, &None, None));
+    assert!(old.is_good(Timestamp(i64::MAX)));
+    let link = ApiKey { link_to: Some("a".to_owned()), expires_at: Some(Timestamp(9)), ..old };
+    assert!(link.is_good(Timestamp(8)) && !link.is_good(Timestamp(9)));
+    assert!(!ApiKey { revoked_at: Some(Timestamp(2)), ..link }.is_good(Timestamp(8)));
+}
+
+/// A key as it was kept before there were tenants and links.
+fn old_key() -> ApiKey {
     let old = json!({
         "id": "a", "name": "old", "hash": "h", "scopes": ["run"], "agents": null, "created_at": 1, "revoked_at": null,
     });
-    let old: ApiKey = serde_json::from_value(old).unwrap();
-    assert_eq!((old.tenant.as_str(), &old.link_to, old.expires_at), (TENANT_LOCAL, &None, None));
-    assert!(old.is_good(Timestamp(i64::MAX)));
-    let link = ApiKey { link_to: Some("a".to_owned()), expires_at: Some(Timestamp(9)), ..old.clone() };
-    assert!(link.is_good(Timestamp(8)) && !link.is_good(Timestamp(9)));
-    assert!(!ApiKey { revoked_at: Some(Timestamp(2)), ..link.clone() }.is_good(Timestamp(8)));
-    // Of those who use a link at once, one is let in.
-    let link = ApiKey { id: "l".to_owned(), tenant: "shop".to_owned(), ..link };
+    serde_json::from_value(old).unwrap()
+}
+
+async fn of_those_who_use_a_link_at_once_one_is_let_in(bench: Bench) {
+    let store = &bench.front;
+    let (id, tenant) = ("l".to_owned(), "shop".to_owned());
+    let link = ApiKey { id, tenant, link_to: Some("a".to_owned()), expires_at: Some(Timestamp(9)), ..old_key() };
     store.put_key(link.clone()).await.unwrap();
     assert_eq!(store.key("l").await.unwrap(), Some(link));
     let used: Vec<_> = (0..20)
@@ -131,17 +198,44 @@ async fn a_key_says_whose_rows_it_opens_and_how_long() {
     assert_eq!(let_in, 1);
 }
 
-#[tokio::test]
-async fn each_tenants_rows_are_reached_by_itself_alone() {
-    let (store, _folder) = opened().await;
-    let [one, other] = ["one", "other"].map(|tenant| (store.store_of(tenant), store.front_of(tenant)));
-    one.0.put_config("h", "{}").await.unwrap();
-    one.1.note(vec![deed("r1")]).await.unwrap();
-    other.1.note(vec![deed("r2"), deed("r3")]).await.unwrap();
-    assert_eq!((one.0.config("h").await.unwrap(), other.0.config("h").await.unwrap()), (Some("{}".to_owned()), None));
-    let chains = (one.1.audit(0, 0).await.unwrap(), other.1.audit(0, 0).await.unwrap());
+async fn each_tenants_rows_are_reached_by_itself_alone(bench: Bench) {
+    let Bench { front, neighbour, .. } = &bench;
+    front.note(vec![deed("r1")]).await.unwrap();
+    neighbour.note(vec![deed("r2"), deed("r3")]).await.unwrap();
+    let chains = (front.audit(0, 0).await.unwrap(), neighbour.audit(0, 0).await.unwrap());
     assert_eq!((chains.0.len(), chains.1.len(), broken(&chains.0), broken(&chains.1)), (1, 2, None, None));
-    assert_eq!(store.audit(0, 0).await.unwrap(), []);
+}
+
+/// What a run said is in the answers to the requests that began and answered it.
+async fn what_was_answered_about_a_run_is_erased_with_its_conversation(bench: Bench) {
+    let Bench { store, front, neighbour, .. } = &bench;
+    let new = |run: &str, talk: &str| NewRun {
+        run: run.into(),
+        agent: "desk".to_owned(),
+        conversation: Some(talk.into()),
+        contact: None,
+        config: "h".to_owned(),
+        at: Timestamp(1),
+    };
+    for (run, talk) in [("r1", "k"), ("r2", "other")] {
+        let lease = store.open(new(run, talk), &[]).await.unwrap();
+        store
+            .append(&lease, 0, &[], HeadChange { release: true, ..HeadChange::ended(Outcome::Completed) })
+            .await
+            .unwrap();
+        for front in [front, neighbour] {
+            let request = named("k", run);
+            front.reserve(&request, "f", &run.into(), Timestamp(1)).await.unwrap();
+            front.settle(&request, answer("dear Maria")).await.unwrap();
+        }
+    }
+    assert!(store.erase(&"k".into()).await.unwrap());
+    let again = async |front: &Arc<dyn Front>, run: &str| {
+        front.reserve(&named("k", run), "f", &"fresh".into(), Timestamp(2)).await.unwrap()
+    };
+    assert_eq!(again(front, "r1").await, Reserved::New { run: "fresh".into() });
+    assert_eq!(again(front, "r2").await, Reserved::Answered(answer("dear Maria")));
+    assert_eq!(again(neighbour, "r1").await, Reserved::Answered(answer("dear Maria")));
 }
 
 fn dispatch(id: &str, due: i64) -> Dispatch {
@@ -156,9 +250,8 @@ fn dispatch(id: &str, due: i64) -> Dispatch {
     }
 }
 
-#[tokio::test]
-async fn a_dispatch_is_due_until_it_is_settled_and_is_put_once() {
-    let (store, _folder) = opened().await;
+async fn a_dispatch_is_due_until_it_is_settled_and_is_put_once(bench: Bench) {
+    let store = &bench.front;
     let taken = async |now: i64, until: i64, limit: u32| {
         let mut taken = store.take_dispatches(Timestamp(now), Timestamp(until), limit).await.unwrap();
         taken.sort_by(|a, b| a.id.cmp(&b.id));
@@ -166,7 +259,7 @@ async fn a_dispatch_is_due_until_it_is_settled_and_is_put_once() {
     };
     let named = |names: &[(&str, u32)]| names.iter().map(|(id, n)| ((*id).to_owned(), *n)).collect::<Vec<_>>();
     store.put_dispatches(vec![dispatch("a", 5), dispatch("b", 4), dispatch("c", 9)]).await.unwrap();
-    assert_eq!(store.of_tenant("other").take_dispatches(Timestamp(99), Timestamp(99), 0).await.unwrap(), []);
+    assert_eq!(bench.neighbour.take_dispatches(Timestamp(99), Timestamp(99), 0).await.unwrap(), []);
     assert_eq!(taken(5, 20, 1).await, named(&[("b", 1)]));
     assert_eq!(taken(5, 20, 0).await, named(&[("a", 1)]));
     assert_eq!(taken(5, 20, 0).await, []);
@@ -184,6 +277,27 @@ async fn a_dispatch_is_due_until_it_is_settled_and_is_put_once() {
     assert_eq!(taken(60, 70, 0).await, named(&[("c", 3)]));
     let whole = store.take_dispatches(Timestamp(80), Timestamp(90), 0).await.unwrap();
     assert_eq!(whole, [Dispatch { due: Timestamp(90), attempts: 4, ..dispatch("c", 9) }]);
+}
+
+async fn of_many_who_take_dispatches_each_gets_others(bench: Bench) {
+    let put: Vec<_> = (0..40).map(|n| dispatch(&format!("d{n:02}"), 1)).collect();
+    // Two who put the same, in two orders.
+    let reversed = put.iter().rev().cloned().collect();
+    let (one, other) = tokio::join!(bench.front.put_dispatches(put), bench.front.put_dispatches(reversed));
+    assert!(one.is_ok() && other.is_ok());
+    let taken: Vec<_> = (0..8)
+        .map(|_| {
+            let front = bench.front.clone();
+            tokio::spawn(async move { front.take_dispatches(Timestamp(5), Timestamp(50), 5).await.unwrap() })
+        })
+        .collect();
+    let mut all = Vec::new();
+    for taken in taken {
+        all.extend(taken.await.unwrap().into_iter().map(|it| it.id));
+    }
+    all.extend(bench.front.take_dispatches(Timestamp(5), Timestamp(50), 0).await.unwrap().into_iter().map(|it| it.id));
+    all.sort();
+    assert_eq!(all, (0..40).map(|n| format!("d{n:02}")).collect::<Vec<_>>());
 }
 
 fn deed(subject: &str) -> Deed {
@@ -213,9 +327,8 @@ fn broken(records: &[AuditRecord]) -> Option<usize> {
     None
 }
 
-#[tokio::test]
-async fn deeds_are_chained_so_that_a_change_anywhere_shows() {
-    let (store, folder) = opened().await;
+async fn deeds_of_many_at_once_make_one_chain(bench: Bench) {
+    let store = &bench.front;
     let noted: Vec<_> = (0..20)
         .map(|n| {
             let store = store.clone();
@@ -228,20 +341,30 @@ async fn deeds_are_chained_so_that_a_change_anywhere_shows() {
     let records = store.audit(0, 0).await.unwrap();
     assert_eq!((records.len(), broken(&records)), (40, None));
     assert_eq!(store.audit(10, 3).await.unwrap(), records[10..13]);
-    assert_eq!(store.of_tenant("other").audit(0, 0).await.unwrap(), []);
-    let mut changed = records.clone();
+    assert_eq!(bench.neighbour.audit(0, 0).await.unwrap(), []);
+    a_change_anywhere_shows(&records);
+}
+
+fn a_change_anywhere_shows(records: &[AuditRecord]) {
+    let mut changed = records.to_vec();
     changed[5].deed.what = "deny".to_owned();
     assert_eq!(broken(&changed), Some(5));
-    let mut shorter = records.clone();
+    let mut shorter = records.to_vec();
     shorter.remove(5);
     assert_eq!(broken(&shorter), Some(5));
-    let mut swapped = records.clone();
+    let mut swapped = records.to_vec();
     swapped.swap(5, 6);
     assert_eq!(broken(&swapped), Some(5));
     // Whoever mends the changed record's own hash breaks the next.
-    let mut mended = records.clone();
+    let mut mended = records.to_vec();
     mended[5] = AuditRecord::after(Some((5, records[4].hash.clone())), changed[5].deed.clone());
     assert_eq!(broken(&mended), Some(6));
+}
+
+#[tokio::test]
+async fn a_record_that_cannot_be_read_is_said() {
+    let (store, folder) = opened().await;
+    store.note((1..4).map(|n| deed(&format!("r{n}"))).collect()).await.unwrap();
     store.close().await;
     let file = rusqlite::Connection::open(folder.path().join(FILE_NAME)).unwrap();
     file.execute("UPDATE audit SET body = 'x' WHERE seq = 3", []).unwrap();

@@ -17,7 +17,7 @@ use gesta_store::{
 use rusqlite::Connection;
 
 /// The version that this program writes.
-const NEWEST: u32 = 3;
+const NEWEST: u32 = 4;
 
 fn new_run(run: &str) -> NewRun {
     NewRun {

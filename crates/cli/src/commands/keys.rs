@@ -90,7 +90,7 @@ async fn make(
     let agents = (!agents.is_empty()).then_some(agents);
     let no_dice = |why| Failure::new(Exit::Other, why, "try again");
     let (shown, key) = new_key(name, &scopes, agents, now()).map_err(no_dice)?;
-    place.front()?.put_key(key.clone()).await?;
+    place.front().put_key(key.clone()).await?;
     let mut screen = Screen::stdout();
     if bare {
         screen.line(Look::Plain, &shown);
@@ -102,7 +102,7 @@ async fn make(
 }
 
 async fn list(place: &Place, as_json: bool) -> Result<(), Failure> {
-    let keys = place.front()?.keys().await?;
+    let keys = place.front().keys().await?;
     let mut screen = Screen::stdout();
     if keys.is_empty() && !as_json {
         screen.line(Look::Faint, "no keys; make one with `gesta keys new NAME`");
@@ -123,7 +123,7 @@ async fn list(place: &Place, as_json: bool) -> Result<(), Failure> {
 }
 
 async fn revoke(place: &Place, id: &str) -> Result<(), Failure> {
-    if place.front()?.revoke_key(id, now()).await? {
+    if place.front().revoke_key(id, now()).await? {
         Screen::stdout().line(Look::Plain, &format!("{id} opens nothing any more"));
         return Ok(());
     }

@@ -81,7 +81,7 @@ impl Serve {
         let setup = Setup {
             agents,
             store: place.store(),
-            front: place.front()?,
+            front: place.front(),
             secrets: Arc::new(move || keeper.secrets()),
             needs_keys,
             hosts,
@@ -125,7 +125,7 @@ impl Serve {
 
     /// Whether clients need a key: as soon as there is one. Without one nobody but this machine may reach the server.
     async fn needs_keys(&self, place: &Place) -> Result<bool, Failure> {
-        let has_keys = place.front()?.keys().await?.iter().any(|key| key.revoked_at.is_none());
+        let has_keys = place.front().keys().await?.iter().any(|key| key.revoked_at.is_none());
         if has_keys || self.listen.ip().is_loopback() {
             return Ok(has_keys);
         }

@@ -5,6 +5,7 @@ mod address;
 mod append;
 mod documents;
 mod fault;
+mod front;
 mod log;
 mod migrate;
 mod rows;

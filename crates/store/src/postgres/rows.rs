@@ -10,6 +10,7 @@ use sqlx::{Decode, Postgres as Server, Row, Type};
 use crate::codec::{self, EventRow};
 use crate::document::{DocumentHead, StoredDocument};
 use crate::error::StoreError;
+use crate::front::{ApiKey, AuditRecord, Dispatch, StoredAnswer};
 use crate::prepared::from_word;
 use crate::types::{ConversationHead, HoldClosed, LeaseHolder, OpenHold, RunHead, Turn, WireRecord};
 
@@ -225,4 +226,52 @@ pub(super) fn wire(row: &PgRow) -> Result<WireRecord, StoreError> {
         request: cells.text(3)?,
         response: cells.text(4)?,
     })
+}
+
+/// What became of a request: its fingerprint, its run, and its answer.
+pub(super) fn request(row: &PgRow) -> Result<(String, RunId, Option<StoredAnswer>), StoreError> {
+    let cells = Cells::of(row, "an answer to a request");
+    let status: Option<i64> = cells.get(2)?;
+    let status = status.map(u16::try_from).transpose().map_err(|cause| cells.damaged(cause.to_string()))?;
+    let (content_type, body): (Option<String>, Option<Vec<u8>>) = (cells.get(3)?, cells.get(4)?);
+    let answer = match (status, content_type, body) {
+        (Some(status), Some(content_type), Some(body)) => Some(StoredAnswer { status, content_type, body }),
+        _ => None,
+    };
+    Ok((cells.get(0)?, cells.name(1)?, answer))
+}
+
+/// Reads one row of `KEYS` or `KEY`.
+pub(super) fn api_key(row: &PgRow) -> Result<ApiKey, StoreError> {
+    let cells = Cells::of(row, "an API key");
+    let body: &str = cells.get(0)?;
+    let key: ApiKey = codec::read(body.as_bytes()).map_err(|reason| cells.damaged(reason))?;
+    Ok(ApiKey { revoked_at: cells.get::<Option<i64>>(1)?.map(Timestamp), ..key })
+}
+
+/// Reads what taking a dispatch gives.
+pub(super) fn dispatch(row: &PgRow) -> Result<Dispatch, StoreError> {
+    let cells = Cells::of(row, "a dispatch");
+    Ok(Dispatch {
+        id: cells.get(0)?,
+        kind: cells.get(1)?,
+        run: cells.name(2)?,
+        call: cells.name_if(3)?,
+        at: cells.time(4)?,
+        due: cells.time(5)?,
+        attempts: cells.small(6)?,
+    })
+}
+
+/// Reads one row of `AUDIT_LAST`.
+pub(super) fn audit_last(row: &PgRow) -> Result<(u64, String), StoreError> {
+    let cells = Cells::of(row, "a deed");
+    Ok((cells.count(0)?, cells.get(1)?))
+}
+
+/// Reads one row of `AUDIT`.
+pub(super) fn deed(row: &PgRow) -> Result<AuditRecord, StoreError> {
+    let cells = Cells::of(row, "a deed");
+    let body: &str = cells.get(0)?;
+    codec::read(body.as_bytes()).map_err(|reason| cells.damaged(reason))
 }

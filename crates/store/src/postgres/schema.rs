@@ -5,7 +5,7 @@ pub(super) const APPLICATION: &str = "gesta";
 
 /// The steps from an empty database to the newest form. Step `n` leads to version `n + 1`; a step that was ever released
 /// is never changed, only followed by another.
-pub(crate) const MIGRATIONS: &[&[&str]] = &[V1];
+pub(crate) const MIGRATIONS: &[&[&str]] = &[V1, V2];
 
 /// The version this program writes.
 pub(super) fn version() -> u32 {
@@ -129,5 +129,54 @@ const V1: &[&str] = &[
         run_id TEXT COLLATE \"C\" NOT NULL,
         image BYTEA NOT NULL,
         PRIMARY KEY (bucket, tenant, run_id)
+    )",
+];
+
+/// What a server keeps beside runs.
+const V2: &[&str] = &[
+    "CREATE TABLE gesta.requests (
+        bucket SMALLINT NOT NULL,
+        tenant TEXT COLLATE \"C\" NOT NULL,
+        owner TEXT COLLATE \"C\" NOT NULL,
+        name TEXT COLLATE \"C\" NOT NULL,
+        fingerprint TEXT NOT NULL,
+        run_id TEXT COLLATE \"C\" NOT NULL,
+        at BIGINT NOT NULL,
+        status BIGINT,
+        content_type TEXT,
+        body BYTEA,
+        PRIMARY KEY (bucket, tenant, owner, name)
+    )",
+    "CREATE INDEX requests_by_run ON gesta.requests (bucket, tenant, run_id)",
+    "CREATE INDEX requests_by_age ON gesta.requests (bucket, tenant, at)",
+    "CREATE TABLE gesta.api_keys (
+        bucket SMALLINT NOT NULL,
+        tenant TEXT COLLATE \"C\" NOT NULL,
+        id TEXT COLLATE \"C\" NOT NULL,
+        body TEXT NOT NULL,
+        created_at BIGINT NOT NULL,
+        revoked_at BIGINT,
+        PRIMARY KEY (bucket, tenant, id)
+    )",
+    "CREATE TABLE gesta.dispatches (
+        bucket SMALLINT NOT NULL,
+        tenant TEXT COLLATE \"C\" NOT NULL,
+        id TEXT COLLATE \"C\" NOT NULL,
+        kind TEXT NOT NULL,
+        run_id TEXT COLLATE \"C\" NOT NULL,
+        call_id TEXT COLLATE \"C\",
+        at BIGINT NOT NULL,
+        due BIGINT,
+        attempts BIGINT NOT NULL,
+        PRIMARY KEY (bucket, tenant, id)
+    ) WITH (fillfactor = 75, autovacuum_vacuum_scale_factor = 0.02)",
+    "CREATE INDEX dispatches_due ON gesta.dispatches (bucket, tenant, due) WHERE due IS NOT NULL",
+    "CREATE TABLE gesta.audit (
+        bucket SMALLINT NOT NULL,
+        tenant TEXT COLLATE \"C\" NOT NULL,
+        seq BIGINT NOT NULL,
+        hash TEXT NOT NULL,
+        body TEXT NOT NULL,
+        PRIMARY KEY (bucket, tenant, seq)
     )",
 ];

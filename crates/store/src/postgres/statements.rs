@@ -179,6 +179,8 @@ statements! { ONE_BUCKET:
     WIRE = "SELECT trip, attempt, at, request, response FROM gesta.wire \
         WHERE bucket = $1 AND tenant = $2 AND run_id = $3 ORDER BY trip, attempt";
 
+    ERASE_REQUESTS = "DELETE FROM gesta.requests WHERE bucket = $1 AND tenant = $2 AND run_id = ANY($3)";
+
     ERASE_EVENTS = "DELETE FROM gesta.events WHERE bucket = $1 AND tenant = $2 AND run_id IN \
         (SELECT run_id FROM gesta.runs WHERE bucket = $1 AND tenant = $2 AND conversation = $3)";
 
@@ -205,6 +207,53 @@ statements! { ONE_BUCKET:
         AND ($7 IS NULL OR contact = $7) AND ($8 IS NULL OR started_at >= $8) \
         AND ($9 IS NULL OR started_at < $9 OR (started_at = $9 AND run_id < $10)) \
         ORDER BY started_at DESC, run_id DESC LIMIT $11");
+
+    REQUEST_PUT = "INSERT INTO gesta.requests (bucket, tenant, owner, name, fingerprint, run_id, at) \
+        VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (bucket, tenant, owner, name) DO NOTHING";
+
+    REQUEST = "SELECT fingerprint, run_id, status, content_type, body FROM gesta.requests \
+        WHERE bucket = $1 AND tenant = $2 AND owner = $3 AND name = $4";
+
+    REQUEST_SETTLE = "UPDATE gesta.requests SET status = $5, content_type = $6, body = $7 \
+        WHERE bucket = $1 AND tenant = $2 AND owner = $3 AND name = $4 AND status IS NULL";
+
+    REQUEST_LET_GO = "DELETE FROM gesta.requests \
+        WHERE bucket = $1 AND tenant = $2 AND owner = $3 AND name = $4 AND status IS NULL";
+
+    REQUESTS_FORGET = "DELETE FROM gesta.requests WHERE bucket = $1 AND tenant = $2 AND at < $3";
+
+    KEY_PUT = "INSERT INTO gesta.api_keys (bucket, tenant, id, body, created_at) VALUES ($1, $2, $3, $4, $5) \
+        ON CONFLICT (bucket, tenant, id) DO NOTHING";
+
+    KEYS = "SELECT body, revoked_at FROM gesta.api_keys WHERE bucket = $1 AND tenant = $2 ORDER BY created_at, id";
+
+    KEY = "SELECT body, revoked_at FROM gesta.api_keys WHERE bucket = $1 AND tenant = $2 AND id = $3";
+
+    KEY_REVOKE = "UPDATE gesta.api_keys SET revoked_at = $4 \
+        WHERE bucket = $1 AND tenant = $2 AND id = $3 AND revoked_at IS NULL";
+
+    DISPATCH_PUT = "INSERT INTO gesta.dispatches (bucket, tenant, id, kind, run_id, call_id, at, due, attempts) \
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 0) ON CONFLICT (bucket, tenant, id) DO NOTHING";
+
+    /// What another is taking at this moment is left to them. Looked for once, ahead: a plan may look again for each
+    /// row, and would take more than so many.
+    DISPATCHES_TAKE = "WITH taken AS MATERIALIZED (SELECT id FROM gesta.dispatches \
+        WHERE bucket = $1 AND tenant = $2 AND due <= $3 ORDER BY due, id LIMIT $5 FOR UPDATE SKIP LOCKED) \
+        UPDATE gesta.dispatches SET attempts = attempts + 1, due = $4 \
+        WHERE bucket = $1 AND tenant = $2 AND id IN (SELECT id FROM taken) \
+        RETURNING id, kind, run_id, call_id, at, due, attempts";
+
+    DISPATCH_SETTLE = "UPDATE gesta.dispatches SET due = $4 WHERE bucket = $1 AND tenant = $2 AND id = $3";
+
+    DISPATCHES_FORGET = "DELETE FROM gesta.dispatches WHERE bucket = $1 AND tenant = $2 AND due IS NULL AND at < $3";
+
+    AUDIT_LAST = "SELECT seq, hash FROM gesta.audit WHERE bucket = $1 AND tenant = $2 ORDER BY seq DESC LIMIT 1";
+
+    /// Waits for whoever adds at this place, and adds nothing where they do.
+    AUDIT_ADD = "INSERT INTO gesta.audit (bucket, tenant, seq, hash, body) VALUES ($1, $2, $3, $4, $5) \
+        ON CONFLICT (bucket, tenant, seq) DO NOTHING";
+
+    AUDIT = "SELECT body FROM gesta.audit WHERE bucket = $1 AND tenant = $2 AND seq > $3 ORDER BY seq LIMIT $4";
 }
 
 statements! { ACROSS:

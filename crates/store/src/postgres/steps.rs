@@ -227,6 +227,8 @@ const LOCKS_MAX: u32 = 8;
 pub(super) struct Erase<'a> {
     pub(super) place: Place<'a>,
     pub(super) conversation: &'a ConversationId,
+    /// Where answers to requests lie.
+    pub(super) everyones: i16,
 }
 
 impl Work for Erase<'_> {
@@ -238,7 +240,9 @@ impl Work for Erase<'_> {
         // too: so that nothing is written to what was already erased.
         bound!(sql::RUNS_LOCK, bucket, tenant, name).execute(&mut *it).await?;
         let locked = lock(it, self.place, self.conversation, None).await?;
-        bound!(sql::RUNS_LOCK, bucket, tenant, name).execute(&mut *it).await?;
+        let runs = bound!(sql::RUNS_LOCK, bucket, tenant, name).fetch_all(&mut *it).await?;
+        let runs = runs.iter().map(|row| rows::word(row, "a run")).collect::<Result<Vec<_>, _>>()?;
+        bound!(sql::ERASE_REQUESTS, self.everyones, tenant, runs).execute(&mut *it).await?;
         let steps = [
             sql::ERASE_EVENTS,
             sql::ERASE_WIRE,

@@ -40,7 +40,8 @@ impl Conversations for Postgres {
     fn erase<'a>(&'a self, conversation: &'a ConversationId) -> Pending<'a, bool> {
         Box::pin(async move {
             let place = self.place_of(conversation);
-            self.link().transact(&Erase { place, conversation }).await
+            let everyones = self.tenant.bucket_of_all();
+            self.link().transact(&Erase { place, conversation, everyones }).await
         })
     }
 }

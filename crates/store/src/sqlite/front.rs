@@ -11,7 +11,7 @@ use super::{Sqlite, statements as sql};
 use crate::error::StoreError;
 use crate::front::{
     ApiKey, Audit, AuditRecord, Deed, Dispatch, Dispatches, Front, Keys, RequestName, Requests, Reserved, StoredAnswer,
-    Tenants,
+    Tenants, written,
 };
 use crate::prepared::number;
 use crate::traits::{Pending, Store};
@@ -21,11 +21,6 @@ use crate::types::page;
 fn read<T: serde::de::DeserializeOwned>(what: &str, text: &str) -> Result<T, Failure> {
     serde_json::from_str(text)
         .map_err(|cause| StoreError::DamagedRow { what: what.to_owned(), reason: cause.to_string() }.into())
-}
-
-fn written(what: &str, value: &impl serde::Serialize) -> Result<String, StoreError> {
-    serde_json::to_string(value)
-        .map_err(|cause| StoreError::DamagedRow { what: what.to_owned(), reason: cause.to_string() })
 }
 
 type AnswerRow = (String, String, Option<u16>, Option<String>, Option<Vec<u8>>);

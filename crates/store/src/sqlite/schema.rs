@@ -5,7 +5,7 @@ pub(super) const APPLICATION_ID: i32 = 0x4765_7374;
 
 /// The steps from an empty file to the newest form. Step `n` leads to version `n + 1`; a step that was ever released is
 /// never changed, only followed by another.
-pub(crate) const MIGRATIONS: &[&str] = &[V1, V2, V3];
+pub(crate) const MIGRATIONS: &[&str] = &[V1, V2, V3, V4];
 
 /// The version this program writes, kept in `PRAGMA user_version`.
 pub(super) fn version() -> u32 {
@@ -185,4 +185,10 @@ CREATE TABLE audit (
     body TEXT NOT NULL,
     PRIMARY KEY (bucket, tenant, seq)
 );
+";
+
+/// The answers that a run leaves behind are found by it, to be erased with it, and old ones by their age.
+const V4: &str = "
+CREATE INDEX requests_by_run ON requests (bucket, tenant, run_id);
+CREATE INDEX requests_by_age ON requests (bucket, tenant, at);
 ";

@@ -121,6 +121,10 @@ statements! { ONE_BUCKET:
     WIRE = "SELECT trip, attempt, at, request, response FROM wire \
         WHERE bucket = ?1 AND tenant = ?2 AND run_id = ?3 ORDER BY trip, attempt";
 
+    RUNS_OF = "SELECT run_id FROM runs WHERE bucket = ?1 AND tenant = ?2 AND conversation = ?3";
+
+    ERASE_REQUESTS = "DELETE FROM requests WHERE bucket = ?1 AND tenant = ?2 AND run_id = ?3";
+
     ERASE_EVENTS = "DELETE FROM events WHERE bucket = ?1 AND tenant = ?2 AND run_id IN \
         (SELECT run_id FROM runs WHERE bucket = ?1 AND tenant = ?2 AND conversation = ?3)";
 

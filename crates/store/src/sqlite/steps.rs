@@ -9,6 +9,7 @@ use super::owners::Owners;
 use super::rows;
 use super::statements as sql;
 use crate::error::{Busy, StoreError};
+use crate::place::Tenant;
 use crate::prepared::{Append, Batch, Open, number};
 use crate::types::Lease;
 
@@ -272,9 +273,18 @@ pub(super) fn claim(
     .into())
 }
 
-/// Erases everything of a conversation; whether there was anything.
-pub(super) fn erase(connection: &Connection, bucket: i16, tenant: &str, it: &ConversationId) -> Result<bool, Failure> {
+/// Erases everything of a conversation; whether there was anything. Answers to requests lie where everything of the
+/// tenant lies.
+pub(super) fn erase(connection: &Connection, tenant: &Tenant, it: &ConversationId) -> Result<bool, Failure> {
+    let (bucket, everyones, tenant) = (tenant.bucket_of(it), tenant.bucket_of_all(), tenant.as_str());
     let mut rows = 0;
+    let mut runs = connection.prepare_cached(sql::RUNS_OF)?;
+    let mut runs = runs.query(params![bucket, tenant, it.as_str()])?;
+    while let Some(row) = runs.next()? {
+        let key = params![everyones, tenant, row.get::<_, String>(0)?];
+        connection.prepare_cached(sql::ERASE_REQUESTS)?.execute(key)?;
+    }
+    drop(runs);
     let steps = [
         sql::ERASE_EVENTS,
         sql::ERASE_WIRE,

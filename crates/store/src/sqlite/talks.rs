@@ -53,8 +53,7 @@ impl Conversations for Sqlite {
     fn erase<'a>(&'a self, conversation: &'a ConversationId) -> Pending<'a, bool> {
         let (it, tenant) = (conversation.clone(), self.tenant.clone());
         Box::pin(async move {
-            let erase =
-                move |connection: &Connection| steps::erase(connection, tenant.bucket_of(&it), tenant.as_str(), &it);
+            let erase = move |connection: &Connection| steps::erase(connection, &tenant, &it);
             let erased = self.writer()?.write(erase).await?;
             if erased {
                 self.writer()?.forget().await;

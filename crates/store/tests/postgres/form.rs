@@ -1,6 +1,10 @@
 //! The form of a database: made by one of many, recognised before it is touched.
 
-use gesta_store::{Postgres, PostgresOptions, RunFilter, RunLog, ServerFault, StoreError};
+use gesta_run::outcome::Outcome;
+use gesta_store::{
+    Audit, Conversations, DocumentChange, Documents, HeadChange, Keys, Postgres, PostgresOptions, RunFilter, RunLog,
+    ServerFault, StoreError,
+};
 use sqlx::{Connection, Executor, PgConnection};
 
 use crate::server::{Database, new_run, number, opened};
@@ -36,8 +40,33 @@ async fn many_who_open_a_new_database_at_once_make_it_once() {
     assert_eq!(store.runs(&RunFilter::default()).await.unwrap().len(), 8);
     store.check().await.unwrap();
     store.close().await;
-    assert_eq!(number(&database.address, "SELECT sum(version) FROM gesta.form").await, 1);
+    assert_eq!(number(&database.address, "SELECT sum(version) FROM gesta.form").await, 2);
     database.remove().await;
+}
+
+/// A change of form adds a file of the version before it and leaves the others.
+#[tokio::test]
+async fn the_database_of_every_version_still_loads() {
+    for (version, made) in [(1, include_str!("../../fixtures/v1.postgres.sql"))] {
+        let Some(database) = Database::new().await else { return };
+        database.run(made).await;
+        let store = opened(&database.address).await;
+        let runs = store.runs(&RunFilter::default()).await.unwrap();
+        assert_eq!(runs.iter().map(|it| it.run.as_str()).collect::<Vec<_>>(), ["parked", "ended"], "{version}");
+        assert_eq!(store.load(&"ended".into()).await.unwrap().events.len(), 2);
+        assert_eq!(store.history(&"talk".into(), 10).await.unwrap().len(), 1);
+        assert_eq!(store.document(&"talk".into()).await.unwrap().unwrap().image, b"image one");
+        assert_eq!(store.working(&"parked".into()).await.unwrap().unwrap(), b"image two");
+        // What came later is there, and empty; what waited goes on.
+        assert!(store.keys().await.unwrap().is_empty() && store.audit(0, 0).await.unwrap().is_empty());
+        let lease = store.claim(&"parked".into()).await.unwrap();
+        let ends = HeadChange { document: DocumentChange::Adopt { from: 1 }, ..HeadChange::ended(Outcome::Completed) };
+        store.append(&lease, 1, &[], ends).await.unwrap();
+        assert_eq!(store.document(&"talk".into()).await.unwrap().unwrap().image, b"image two");
+        store.close().await;
+        assert_eq!(number(&database.address, "SELECT sum(version) FROM gesta.form").await, 2);
+        database.remove().await;
+    }
 }
 
 #[tokio::test]
@@ -46,7 +75,7 @@ async fn a_database_of_a_newer_version_is_left_untouched() {
     opened(&database.address).await.close().await;
     database.run("UPDATE gesta.form SET version = 99").await;
     let newer = fault(open(&database).await);
-    assert_eq!(newer, ServerFault::Newer { found: 99, known: 1 });
+    assert_eq!(newer, ServerFault::Newer { found: 99, known: 2 });
     assert_eq!(number(&database.address, "SELECT CAST(version AS BIGINT) FROM gesta.form").await, 99);
     database.remove().await;
 }
