@@ -1,4 +1,4 @@
-//! What every route works with: the agents, the store, and who works on what.
+//! What every route works with: the agents, the store of one tenant, and who works on what.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -6,20 +6,19 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use gesta_run::{Functions, Hold, Plan, PlanSpec, Run, RunId, Timestamp, ToolSpec};
 use gesta_runtime::{Agent, FolderAgent, OpenError};
-use gesta_store::{Deed, Front, RunHead, Secrets, Store, StoredRun};
+use gesta_store::{Deed, Front, RunHead, Secrets, Store, StoredRun, Tenants};
 use serde_json::{Value, json};
-use tokio::sync::OnceCell;
+use tokio::sync::{Notify, OnceCell};
 
-use crate::hosts::Hosts;
+use crate::ask::Asker;
+use crate::console::Known;
 use crate::hub::Hub;
-use crate::keys::Asker;
 use crate::metrics::Metrics;
-use crate::options::{Limits, SecretsOf, Served, Setup};
+use crate::options::{Limits, SecretsOf, Served};
 use crate::problem::Problem;
-use crate::rates::Rates;
 use crate::repeat::Doing;
 use crate::watched::Watched;
-use crate::webhook::Bell;
+use crate::webhook::{Bell, Webhook};
 use crate::wire::CallerTool;
 use crate::work::Works;
 
@@ -31,26 +30,41 @@ const CALLER_TOOLS_MAX: usize = 64;
 
 /// An agent that is served.
 pub(crate) struct Live {
-    pub(crate) served: Served,
+    pub(crate) served: Arc<Served>,
     pub(crate) agent: FolderAgent,
 }
 
-/// What every route works with.
+/// What all tenants of a server share.
+#[derive(Clone)]
+pub(crate) struct Common {
+    pub(crate) served: Vec<Arc<Served>>,
+    pub(crate) kept: Arc<dyn Tenants>,
+    /// Where keys lie, of whatever tenant they are.
+    pub(crate) ring: Arc<dyn Front>,
+    pub(crate) webhook: Option<(Arc<Webhook>, Arc<Notify>)>,
+    pub(crate) works: Arc<Works>,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) limits: Arc<Limits>,
+    pub(crate) secrets: SecretsOf,
+    pub(crate) sealing: Arc<OnceCell<Arc<Secrets>>>,
+}
+
+/// What every route works with: all of it belongs to one tenant.
 pub(crate) struct App {
     pub(crate) agents: BTreeMap<String, Live>,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) hub: Arc<Hub>,
-    pub(crate) works: Works,
+    pub(crate) works: Arc<Works>,
     pub(crate) front: Arc<dyn Front>,
-    pub(crate) needs_keys: bool,
-    pub(crate) hosts: Hosts,
+    /// Where keys lie, of whatever tenant they are.
+    pub(crate) ring: Arc<dyn Front>,
     pub(crate) doing: Doing,
-    pub(crate) rates: Rates,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) bell: Option<Arc<Bell>>,
-    pub(crate) limits: Limits,
+    pub(crate) limits: Arc<Limits>,
+    pub(crate) facts: Known,
     secrets: SecretsOf,
-    sealing: OnceCell<Arc<Secrets>>,
+    sealing: Arc<OnceCell<Arc<Secrets>>>,
     pinned: Mutex<HashMap<String, FolderAgent>>,
     plans: Mutex<HashMap<String, Arc<Plan>>>,
 }
@@ -79,46 +93,42 @@ pub enum SetupError {
 }
 
 impl App {
-    /// Opens all agents.
-    pub(crate) fn new(setup: Setup) -> Result<Self, SetupError> {
-        let hub = Arc::new(Hub::default());
-        let metrics = Arc::new(Metrics::new());
-        let bell = setup.webhook.map(|webhook| {
-            let (front, webhook, hurry) = (setup.front.clone(), Arc::new(webhook), Arc::default());
-            Arc::new(Bell { front, webhook, hurry })
-        });
-        let store: Arc<dyn Store> = Arc::new(Watched::new(setup.store, hub.clone(), metrics.clone(), bell.clone()));
+    /// Opens all agents for one tenant.
+    pub(crate) fn of(common: &Common, tenant: &str) -> Result<Self, SetupError> {
+        let (hub, metrics) = (Arc::new(Hub::default()), common.metrics.clone());
+        let front = common.kept.front_of(tenant);
+        let bell = common.webhook.clone();
+        let bell = bell.map(|(webhook, hurry)| Arc::new(Bell { front: front.clone(), webhook, hurry }));
+        let store = common.kept.store_of(tenant);
+        let store: Arc<dyn Store> = Arc::new(Watched::new(store, hub.clone(), metrics.clone(), bell.clone()));
         let mut agents = BTreeMap::new();
-        for served in setup.agents {
+        for served in &common.served {
             let name = served.folder.plan.spec.agent.clone();
-            let opened = FolderAgent::open(&served.folder, &served.env, Some(store.clone()), &*setup.secrets);
+            let opened = FolderAgent::open(&served.folder, &served.env, Some(store.clone()), &*common.secrets);
             let agent = opened.map_err(|why| SetupError::Agent { name: name.clone(), why })?;
-            if agents.insert(name.clone(), Live { served, agent }).is_some() {
+            if agents.insert(name.clone(), Live { served: served.clone(), agent }).is_some() {
                 return Err(SetupError::SameName { name });
             }
         }
         if agents.is_empty() {
             return Err(SetupError::NoAgent);
         }
-        let works = Works::new(setup.limits.runs_max);
-        let (pinned, plans) = (Mutex::default(), Mutex::default());
         Ok(Self {
             agents,
             store,
             hub,
-            works,
-            front: setup.front,
-            needs_keys: setup.needs_keys,
-            hosts: setup.hosts,
+            works: common.works.clone(),
+            front,
+            ring: common.ring.clone(),
             doing: Doing::default(),
-            rates: Rates::new(setup.limits.rate_max),
             metrics,
             bell,
-            limits: setup.limits,
-            secrets: setup.secrets,
-            sealing: OnceCell::new(),
-            pinned,
-            plans,
+            limits: common.limits.clone(),
+            facts: Known::default(),
+            secrets: common.secrets.clone(),
+            sealing: common.sealing.clone(),
+            pinned: Mutex::default(),
+            plans: Mutex::default(),
         })
     }
 
@@ -141,20 +151,26 @@ impl App {
         now()
     }
 
-    /// Notes for the audit what somebody does.
-    pub(crate) async fn note(&self, asker: &Asker, what: &str, subject: &str) -> Result<(), Problem> {
-        Ok(self.front.note(vec![self.deed(asker, what, subject)]).await?)
+    /// Notes for the audit what somebody does, with an agent where it is about one.
+    pub(crate) async fn note(
+        &self,
+        asker: &Asker,
+        what: &str,
+        subject: &str,
+        agent: Option<&str>,
+    ) -> Result<(), Problem> {
+        Ok(self.front.note(vec![self.deed(asker, what, subject, agent)]).await?)
     }
 
     /// What somebody does, about no call.
-    pub(crate) fn deed(&self, asker: &Asker, what: &str, subject: &str) -> Deed {
+    pub(crate) fn deed(&self, asker: &Asker, what: &str, subject: &str, agent: Option<&str>) -> Deed {
         Deed {
             at: self.now(),
             who: asker.id.clone(),
             from: asker.from.clone(),
             what: what.to_owned(),
             subject: subject.to_owned(),
-            agent: None,
+            agent: agent.map(str::to_owned),
             call: None,
             tool: None,
             fingerprint: None,
@@ -198,7 +214,7 @@ impl App {
             let parameters = tool.parameters.clone().unwrap_or_else(gesta_run::tool::no_parameters);
             ToolSpec::new(&tool.name, &tool.description, parameters)
         };
-        let served = &live.served;
+        let served = &*live.served;
         let specs = tools.iter().map(spec).collect();
         let folder = served.folder.with_external(specs).map_err(|why| {
             let messages: Vec<&str> = why.0.iter().map(|it| it.message.as_str()).collect();

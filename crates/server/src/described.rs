@@ -249,11 +249,14 @@ pub(crate) struct AuditBody {
     who: String,
     /// From which address.
     from: String,
-    /// `approve`, `approve_edited`, `deny`, `result`, `error`, `outcome_unknown`, `cancel`, `erase`; or `refused: ` and the
-    /// code of the problem, for the record before it.
+    /// `approve`, `approve_edited`, `deny`, `result`, `error`, `outcome_unknown`, `cancel`, `erase`, `key_made`,
+    /// `key_revoked`, `sign_in`, `sign_in_by_link`, `document_tool_` and what was done with it; or `refused: ` and the code
+    /// of the problem, for the record before it.
     what: String,
-    /// The run or conversation it is about.
+    /// The run, conversation or key it is about.
     subject: String,
+    /// The agent, where it is about one.
+    agent: Option<String>,
     /// The call, where it is about one.
     call: Option<String>,
     /// The tool, where it is about a call.

@@ -12,20 +12,21 @@ use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::app::App;
+use crate::apps::Apps;
 use crate::problem::Problem;
 
 /// A body of JSON. An empty one counts as `{}`.
 pub(crate) struct Json<T>(pub(crate) T);
 
-impl<T: DeserializeOwned> FromRequest<Arc<App>> for Json<T> {
+impl<T: DeserializeOwned> FromRequest<Arc<Apps>> for Json<T> {
     type Rejection = Problem;
 
-    async fn from_request(request: Request, app: &Arc<App>) -> Result<Self, Problem> {
+    async fn from_request(request: Request, apps: &Arc<Apps>) -> Result<Self, Problem> {
+        let limits = &apps.first.limits;
         let kind = request.headers().get(header::CONTENT_TYPE).map(|it| it.to_str().unwrap_or_default().to_owned());
-        let bytes = body_of(request.into_body(), app.limits.body_bytes_max).await?;
+        let bytes = body_of(request.into_body(), limits.body_bytes_max).await?;
         if bytes.is_empty() {
-            return read(b"{}", app.limits.depth_max).map(Self);
+            return read(b"{}", limits.depth_max).map(Self);
         }
         let is_json =
             |kind: &str| kind.split(';').next().is_some_and(|it| it.trim().eq_ignore_ascii_case("application/json"));
@@ -34,7 +35,7 @@ impl<T: DeserializeOwned> FromRequest<Arc<App>> for Json<T> {
             let detail = format!("the body is `{}`", kind.as_deref().unwrap_or("of no type"));
             return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "media_type", detail, help));
         }
-        read(&bytes, app.limits.depth_max).map(Self)
+        read(&bytes, limits.depth_max).map(Self)
     }
 }
 

@@ -1,23 +1,17 @@
-//! Who may do what: API keys, their scopes, and whoever asks with one.
+//! API keys, what each is good for, and the links that let somebody in once.
 
 use std::fmt;
-use std::net::SocketAddr;
 use std::str::FromStr;
 
-use axum::extract::{ConnectInfo, FromRequestParts, Request, State};
-use axum::middleware::Next;
-use axum::response::Response;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use gesta_run::Timestamp;
 use gesta_run::json::sha256_hex;
 use gesta_store::{ApiKey, TENANT_LOCAL};
-use http::request::Parts;
-use http::{HeaderMap, StatusCode, header};
-use std::sync::Arc;
+use http::StatusCode;
 
 use crate::app::App;
-use crate::console;
+use crate::ask::Asker;
 use crate::problem::Problem;
 
 /// What a key is good for.
@@ -68,34 +62,96 @@ const PREFIX: &str = "gesta_";
 const ID_BYTES: usize = 8;
 const SECRET_BYTES: usize = 32;
 
+/// The beginning of a link's text, which is otherwise made like a key's.
+const LINK_PREFIX: &str = "link_";
+/// How long a link is good for.
+const LINK_MS: u64 = 10 * 60_000;
+/// How long the names of tenants and keys may be, in bytes.
+const NAME_BYTES_MAX: usize = 64;
+
+/// What a new key is to be.
+#[derive(Debug, Clone)]
+pub struct NewKey<'a> {
+    /// What somebody calls it: 1 to 64 bytes, without control characters.
+    pub name: &'a str,
+    /// What it is good for.
+    pub scopes: &'a [Scope],
+    /// For which agents; for all where nothing is said.
+    pub agents: Option<Vec<String>>,
+    /// Whose rows it opens: 1 to 64 letters, digits, `.`, `_` or `-`; those of [`TENANT_LOCAL`] where nothing is said.
+    pub tenant: Option<&'a str>,
+    /// Now.
+    pub at: Timestamp,
+}
+
 /// Makes a key. Gives the text that opens the server, which is kept nowhere, and what is to be stored.
 ///
 /// # Errors
+/// A name cannot be used, no scope is given, or the system has no randomness.
+pub fn new_key(new: NewKey<'_>) -> Result<(String, ApiKey), String> {
+    made(PREFIX, new, random()?)
+}
+
+/// Makes a link to the console, good once and for ten minutes, for whoever has `key`. Gives the end of its address, which
+/// comes behind the server's own and is kept nowhere, and what is to be stored as a key.
+///
+/// # Errors
 /// The system has no randomness.
-pub fn new_key(
-    name: &str,
-    scopes: &[Scope],
-    agents: Option<Vec<String>>,
-    at: Timestamp,
-) -> Result<(String, ApiKey), String> {
+pub fn new_link(key: &ApiKey, at: Timestamp) -> Result<(String, ApiKey), String> {
+    let new = NewKey { name: &key.name, scopes: &[], agents: None, tenant: Some(&key.tenant), at };
+    let (text, link) = kept(LINK_PREFIX, new, random()?);
+    let link = ApiKey { link_to: Some(key.id.clone()), expires_at: Some(at.plus_ms(LINK_MS)), ..link };
+    Ok((format!("{LINK_PATH}/{text}"), link))
+}
+
+/// Where links lead.
+pub(crate) const LINK_PATH: &str = "/console/link";
+
+type Dice = [u8; ID_BYTES + SECRET_BYTES];
+
+fn random() -> Result<Dice, String> {
     let mut bytes = [0_u8; ID_BYTES + SECRET_BYTES];
     getrandom::fill(&mut bytes).map_err(|why| format!("the system has no randomness: {why}"))?;
-    let (id, secret) = bytes.split_at(ID_BYTES);
+    Ok(bytes)
+}
+
+/// The key that a repeated request makes again: of dice that are the same each time.
+pub(crate) fn key_of(new: NewKey<'_>, dice: Option<Dice>) -> Result<(String, ApiKey), String> {
+    made(PREFIX, new, dice.map_or_else(random, Ok)?)
+}
+
+fn made(prefix: &str, new: NewKey<'_>, dice: Dice) -> Result<(String, ApiKey), String> {
+    let is_short = |name: &str| (1..=NAME_BYTES_MAX).contains(&name.len());
+    if !is_short(new.name) || new.name.chars().any(char::is_control) {
+        return Err(format!("a key's name has 1 to {NAME_BYTES_MAX} bytes, and no control characters"));
+    }
+    let is_plain = |name: &&str| name.bytes().all(|it| it.is_ascii_alphanumeric() || b"._-".contains(&it));
+    if new.tenant.is_some_and(|name| !is_short(name) || !is_plain(&name)) {
+        return Err(format!("a tenant's name has 1 to {NAME_BYTES_MAX} letters, digits, `.`, `_` or `-`"));
+    }
+    if new.scopes.is_empty() {
+        return Err("a key without a scope is good for nothing".to_owned());
+    }
+    Ok(kept(prefix, new, dice))
+}
+
+fn kept(prefix: &str, new: NewKey<'_>, dice: Dice) -> (String, ApiKey) {
+    let (id, secret) = dice.split_at(ID_BYTES);
     let id: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
     let secret = URL_SAFE_NO_PAD.encode(secret);
     let key = ApiKey {
         id: id.clone(),
-        name: name.to_owned(),
+        name: new.name.to_owned(),
         hash: sha256_hex(secret.as_bytes()),
-        scopes: scopes.iter().map(ToString::to_string).collect(),
-        agents,
-        tenant: TENANT_LOCAL.to_owned(),
+        scopes: new.scopes.iter().map(ToString::to_string).collect(),
+        agents: new.agents,
+        tenant: new.tenant.unwrap_or(TENANT_LOCAL).to_owned(),
         link_to: None,
         expires_at: None,
-        created_at: at,
+        created_at: new.at,
         revoked_at: None,
     };
-    Ok((format!("{PREFIX}{id}_{secret}"), key))
+    (format!("{prefix}{id}_{secret}"), key)
 }
 
 /// Whether two texts are equal, in a time that says nothing about where they differ.
@@ -104,138 +160,69 @@ fn are_equal(one: &str, other: &str) -> bool {
     one.len() == other.len() && std::hint::black_box(differs) == 0
 }
 
-/// Whoever asks a server that needs no key.
-const LOCAL: &str = "local";
-
-/// Whoever asks.
-#[derive(Debug, Clone)]
-pub(crate) struct Asker {
-    /// The id of the key, or `local` where the server needs none.
-    pub(crate) id: String,
-    /// From which address.
-    pub(crate) from: String,
-    scopes: Vec<Scope>,
-    agents: Option<Vec<String>>,
-}
-
-impl Asker {
-    /// Whether it has a key.
-    pub(crate) fn has_key(&self) -> bool {
-        self.id != LOCAL
-    }
-
-    /// Whether its key is good for one of these.
-    pub(crate) fn has(&self, scopes: &[Scope]) -> bool {
-        self.scopes.iter().any(|it| *it == Scope::Admin || scopes.contains(it))
-    }
-
-    /// Its key must be good for one of these.
-    pub(crate) fn may(&self, scopes: &[Scope]) -> Result<(), Problem> {
-        if self.has(scopes) {
-            return Ok(());
-        }
-        let words: Vec<&str> = scopes.iter().map(|it| it.as_str()).chain(["admin"]).collect();
-        let detail = format!("this needs a key with the scope {}", words.join(" or "));
-        Err(Problem::new(StatusCode::FORBIDDEN, "not_permitted", detail, "make one with `gesta keys new --scope …`"))
-    }
-
-    /// The same, for this agent.
-    pub(crate) fn may_with(&self, scopes: &[Scope], agent: &str) -> Result<(), Problem> {
-        self.may(scopes)?;
-        if self.knows(agent) {
-            return Ok(());
-        }
-        let detail = format!("this key is not for the agent `{agent}`");
-        Err(Problem::new(StatusCode::FORBIDDEN, "not_permitted", detail, "use a key that is"))
-    }
-
-    /// The one agent its key is for, where there is only one.
-    pub(crate) fn only_agent(&self) -> Option<String> {
-        self.agents.as_ref().filter(|agents| agents.len() == 1).and_then(|agents| agents.first().cloned())
-    }
-
-    /// Whether its key is for this agent.
-    pub(crate) fn knows(&self, agent: &str) -> bool {
-        self.agents.as_ref().is_none_or(|agents| agents.iter().any(|it| it == agent))
-    }
-}
-
-impl<S: Send + Sync> FromRequestParts<S> for Asker {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
-        parts.extensions.get::<Self>().cloned().ok_or_else(|| Problem::internal("nobody asked who asks"))
-    }
-}
-
-/// Paths that anybody may ask for.
-const OPEN: [&str; 3] = ["/healthz", "/readyz", "/openapi.json"];
-
-/// Finds out who asks, and refuses strangers.
-pub(crate) async fn ask(State(app): State<Arc<App>>, mut request: Request, next: Next) -> Result<Response, Problem> {
-    let from = request.extensions().get::<ConnectInfo<SocketAddr>>().map(|it| it.0.ip().to_string());
-    let from = from.unwrap_or_default();
-    let asker = if app.needs_keys {
-        if OPEN.contains(&request.uri().path()) {
-            return Ok(next.run(request).await);
-        }
-        let is_console =
-            console::is_path(request.uri().path()) && !request.headers().contains_key(header::AUTHORIZATION);
-        if is_console {
-            match console::session(&app, request.headers(), &from).await? {
-                Some(asker) => asker,
-                // The console shows strangers its door, and nothing else.
-                None => return Ok(next.run(request).await),
-            }
-        } else {
-            by_key(&app, request.headers(), from).await?
-        }
-    } else {
-        Asker { id: LOCAL.to_owned(), from, scopes: vec![Scope::Admin], agents: None }
-    };
-    app.rates.check(&asker)?;
-    request.extensions_mut().insert(asker);
-    Ok(next.run(request).await)
-}
-
-async fn by_key(app: &App, headers: &HeaderMap, from: String) -> Result<Asker, Problem> {
-    let Some(given) = headers.get(header::AUTHORIZATION) else { return Err(stranger("this server needs a key")) };
-    let given = given.to_str().ok().and_then(|it| it.split_once(' '));
-    let given = given.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer")).map(|(_, key)| key.trim());
-    of_key(app, given.unwrap_or_default(), from).await
-}
-
-fn stranger(detail: &str) -> Problem {
+/// A refusal of somebody who is not known.
+pub(crate) fn stranger(detail: &str) -> Problem {
     let help = "send `Authorization: Bearer gesta_…`; `gesta keys new` makes a key";
     Problem::new(StatusCode::UNAUTHORIZED, "unauthorized", detail, help)
 }
 
-/// Whoever has this key.
-pub(crate) async fn of_key(app: &App, key: &str, from: String) -> Result<Asker, Problem> {
-    let parts = key.strip_prefix(PREFIX).and_then(|key| key.split_once('_'));
-    let Some((id, secret)) = parts else { return Err(stranger("the key has not the form of one")) };
-    let known = app.front.key(id).await?;
+/// What is kept of a key or a link, where this is its text.
+async fn known(app: &App, prefix: &str, text: &str) -> Result<Option<ApiKey>, Problem> {
+    let parts = text.strip_prefix(prefix).and_then(|text| text.split_once('_'));
+    let Some((id, secret)) = parts else { return Ok(None) };
+    let known = app.ring.key(id).await?;
     // One that is not known takes as long as one that is.
     let hash = known.as_ref().map_or("", |key| key.hash.as_str());
     let fits = are_equal(&sha256_hex(secret.as_bytes()), hash);
-    match known {
-        Some(key) if fits && key.revoked_at.is_none() => Ok(asker(key, from)),
+    Ok(known.filter(|key| fits && key.link_to.is_some() == (prefix == LINK_PREFIX)))
+}
+
+/// Whoever has this key.
+pub(crate) async fn of_key(app: &App, text: &str, from: String) -> Result<Asker, Problem> {
+    if !text.starts_with(PREFIX) {
+        return Err(stranger("the key has not the form of one"));
+    }
+    match known(app, PREFIX, text).await? {
+        Some(key) if key.is_good(app.now()) => Ok(Asker::of(key, from)),
         _ => {
-            tracing::warn!(key = id.get(..2 * ID_BYTES), %from, security = true, "a key that is none was used");
+            let id = text.get(PREFIX.len()..PREFIX.len() + 2 * ID_BYTES);
+            tracing::warn!(key = id, %from, security = true, "a key that is none was used");
             Err(stranger("the key is not known, or was taken back"))
         }
     }
 }
 
-/// Whoever showed the key of this id before, as long as it was not taken back.
+/// Whoever showed the key of this id before, as long as it is good.
 pub(crate) async fn of_id(app: &App, id: &str, from: &str) -> Result<Option<Asker>, Problem> {
-    let known = app.front.key(id).await?.filter(|key| key.revoked_at.is_none());
-    Ok(known.map(|key| asker(key, from.to_owned())))
+    let known = app.ring.key(id).await?.filter(|key| key.link_to.is_none() && key.is_good(app.now()));
+    Ok(known.map(|key| Asker::of(key, from.to_owned())))
 }
 
-fn asker(key: ApiKey, from: String) -> Asker {
-    let scopes = key.scopes.iter().filter_map(|word| word.parse().ok()).collect();
-    Asker { id: key.id, from, scopes, agents: key.agents }
+/// How a link stands.
+pub(crate) enum Link {
+    /// It lets somebody in who has the key `to`.
+    Good {
+        /// Its own id.
+        id: String,
+        /// The key's.
+        to: String,
+    },
+    /// Somebody has used it.
+    Used,
+    /// Its time has passed.
+    Expired,
+    /// There is no such link.
+    Unknown,
+}
+
+/// How the link of this text stands. Looking uses nothing up.
+pub(crate) async fn of_link(app: &App, text: &str) -> Result<Link, Problem> {
+    Ok(match known(app, LINK_PREFIX, text).await? {
+        Some(ApiKey { revoked_at: Some(_), .. }) => Link::Used,
+        Some(link) if !link.is_good(app.now()) => Link::Expired,
+        Some(ApiKey { id, link_to: Some(to), .. }) => Link::Good { id, to },
+        _ => Link::Unknown,
+    })
 }
 
 #[cfg(test)]
@@ -244,11 +231,20 @@ mod tests {
 
     #[test]
     fn a_key_is_shown_once_and_only_its_hash_is_kept() {
-        let (shown, key) = new_key("desk", &[Scope::Run], None, Timestamp(1)).unwrap();
+        let desk = NewKey { name: "desk", scopes: &[Scope::Run], agents: None, tenant: None, at: Timestamp(1) };
+        let (shown, key) = new_key(desk.clone()).unwrap();
         let (id, secret) = shown.strip_prefix(PREFIX).unwrap().split_once('_').unwrap();
         assert_eq!((id, sha256_hex(secret.as_bytes())), (key.id.as_str(), key.hash.clone()));
         assert!(!format!("{key:?}").contains(secret) && secret.len() == 43);
-        assert_ne!(new_key("desk", &[Scope::Run], None, Timestamp(1)).unwrap().0, shown);
+        assert_ne!(new_key(desk.clone()).unwrap().0, shown);
+        let (end, link) = new_link(&key, Timestamp(1)).unwrap();
+        assert_eq!((link.link_to, link.expires_at, link.scopes.len()), (Some(key.id), Some(Timestamp(600_001)), 0));
+        assert!(end.starts_with("/console/link/link_"), "{end}");
+        for tenant in ["", "a b", "a/b", &"x".repeat(65)] {
+            assert!(new_key(NewKey { tenant: Some(tenant), ..desk.clone() }).is_err(), "{tenant}");
+        }
+        assert!(new_key(NewKey { name: "a\nb", ..desk.clone() }).is_err());
+        assert!(new_key(NewKey { scopes: &[], ..desk }).is_err());
     }
 
     #[test]

@@ -13,8 +13,7 @@
 //! let store = Sqlite::open("data", StoreOptions::default()).await?;
 //! let server = Server::new(Setup {
 //!     agents: vec![Served { folder, env }],
-//!     store: Arc::new(store.clone()),
-//!     front: Arc::new(store),
+//!     store: Arc::new(store),
 //!     secrets: Arc::new(|| Secrets::load(None, "data".as_ref())),
 //!     needs_keys: false,
 //!     hosts: Hosts { local: true, ..Hosts::default() },
@@ -35,6 +34,7 @@
 mod options;
 mod server;
 
+mod ask;
 mod hosts;
 mod keys;
 mod metrics;
@@ -42,6 +42,7 @@ mod rates;
 mod repeat;
 
 mod app;
+mod apps;
 mod hub;
 mod sweep;
 mod watched;
@@ -60,7 +61,7 @@ mod wire;
 
 pub use app::SetupError;
 pub use hosts::Hosts;
-pub use keys::{Scope, new_key};
+pub use keys::{NewKey, Scope, new_key, new_link};
 pub use options::{Limits, SecretsOf, Served, Setup};
 pub use server::{Server, document};
 pub use webhook::{Webhook, WebhookError};

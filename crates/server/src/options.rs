@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use gesta_model::Lookup;
 use gesta_runtime::folder::Folder;
-use gesta_store::{Front, SecretError, Secrets, Store};
+use gesta_store::{SecretError, Secrets, Tenants};
 
 use crate::hosts::Hosts;
 use crate::webhook::Webhook;
@@ -26,13 +26,12 @@ pub type SecretsOf = Arc<dyn Fn() -> Result<Secrets, SecretError> + Send + Sync>
 pub struct Setup {
     /// The agents. Their names differ.
     pub agents: Vec<Served>,
-    /// Where runs and conversations are kept.
-    pub store: Arc<dyn Store>,
-    /// Where keys, the audit and answers to repeated requests are kept.
-    pub front: Arc<dyn Front>,
+    /// Where runs, conversations, keys, the audit and answers to repeated requests are kept, each tenant's apart.
+    pub store: Arc<dyn Tenants>,
     /// The keys that sign documents.
     pub secrets: SecretsOf,
-    /// Who asks needs an API key. Without it everybody who reaches the server may do everything.
+    /// Who asks needs an API key even where there is none yet. As soon as there was one, one is needed anyway; until then,
+    /// and without this, everybody who reaches the server may do everything.
     pub needs_keys: bool,
     /// By which names the server may be called.
     pub hosts: Hosts,
@@ -54,11 +53,18 @@ pub struct Limits {
     /// Requests a second that one client, which is a key or an address, may make on the average; it may be four times as
     /// many in one second. Beyond that it is told 429. 500 by default.
     pub rate_max: NonZeroU32,
+    /// The same for each address from which somebody asks whose key is not known to be good: it counts before the key is
+    /// looked at. 25 by default.
+    pub strangers_max: NonZeroU32,
+    /// Attempts a minute to sign in at the console that one address may make. 10 by default.
+    pub sign_ins_max: NonZeroU32,
     /// How long a stopping server waits for what is running. 30 s by default.
     pub stop_wait: Duration,
 }
 
 const RATE_MAX: NonZeroU32 = NonZeroU32::new(500).expect("500 is not 0");
+const STRANGERS_MAX: NonZeroU32 = NonZeroU32::new(25).expect("25 is not 0");
+const SIGN_INS_MAX: NonZeroU32 = NonZeroU32::new(10).expect("10 is not 0");
 
 impl Default for Limits {
     fn default() -> Self {
@@ -67,6 +73,8 @@ impl Default for Limits {
             depth_max: 64,
             runs_max: 1_000,
             rate_max: RATE_MAX,
+            strangers_max: STRANGERS_MAX,
+            sign_ins_max: SIGN_INS_MAX,
             stop_wait: Duration::from_secs(30),
         }
     }

@@ -9,6 +9,8 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
+use crate::app::SetupError;
+
 /// The media type of a problem document.
 pub(crate) const PROBLEM_JSON: &str = "application/problem+json";
 
@@ -255,6 +257,15 @@ impl From<StoreError> for Problem {
                     Self::new(StatusCode::INTERNAL_SERVER_ERROR, code, detail, help)
                 }
             }
+        }
+    }
+}
+
+impl From<SetupError> for Problem {
+    fn from(why: SetupError) -> Self {
+        match why {
+            SetupError::Agent { why, .. } => why.into(),
+            other => Self::internal(other.to_string()),
         }
     }
 }

@@ -5,18 +5,19 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::body::Body;
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use gesta_run::RunId;
 use gesta_run::json::sha256_hex;
 use gesta_store::{RequestName, Reserved, StoredAnswer};
-use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use http::{HeaderMap, HeaderValue, StatusCode, header};
 
 use crate::app::App;
+use crate::apps::Mine;
+use crate::ask::Asker;
 use crate::extract::body_of;
 use crate::follow::{self, Until};
-use crate::keys::Asker;
 use crate::problem::Problem;
 
 /// The longest key, in bytes.
@@ -29,6 +30,10 @@ const EVENTS: &str = "text/event-stream";
 /// The run that a request begins, where it begins one: the same however often it comes.
 #[derive(Clone)]
 pub(crate) struct ItsRun(pub(crate) RunId);
+
+/// Marks an answer that is made again and not kept: it says what is kept nowhere.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct NotKept;
 
 /// Requests that are being done here.
 #[derive(Debug, Default)]
@@ -53,11 +58,12 @@ impl Drop for Done {
 }
 
 /// Does a write once. What has no key, and what only reads, passes.
-pub(crate) async fn once(State(app): State<Arc<App>>, request: Request, next: Next) -> Result<Response, Problem> {
-    let is_write = !matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
-    let name = if is_write { name_of(request.headers())? } else { None };
-    let Some(name) = name else { return Ok(next.run(request).await) };
-    let owner = request.extensions().get::<Asker>().map(|asker| asker.id.clone()).unwrap_or_default();
+///
+/// Of somebody who may write nothing no body is read: whoever answers the path refuses them.
+pub(crate) async fn once(Mine(app): Mine, request: Request, next: Next) -> Result<Response, Problem> {
+    let owner = request.extensions().get::<Asker>().filter(|it| it.writes()).map(|it| it.id.clone());
+    let Some(owner) = owner.filter(|_| !request.method().is_safe()) else { return Ok(next.run(request).await) };
+    let Some(name) = name_of(request.headers())? else { return Ok(next.run(request).await) };
     let name = RequestName { owner, name };
     let (parts, body) = request.into_parts();
     let body = body_of(body, app.limits.body_bytes_max).await?;
@@ -129,6 +135,9 @@ async fn keep(
         if !begins || app.store.head(run).await.is_err() {
             app.front.let_go(name).await?;
         }
+        return Ok(response);
+    }
+    if response.extensions().get::<NotKept>().is_some() {
         return Ok(response);
     }
     let kind = response.headers().get(header::CONTENT_TYPE).and_then(|it| it.to_str().ok()).unwrap_or_default();

@@ -12,19 +12,20 @@ use http::header;
 use tokio::net::TcpListener;
 use tower_http::catch_panic::CatchPanicLayer;
 
-use crate::app::{App, SetupError};
+use crate::app::SetupError;
+use crate::apps::Apps;
 use crate::options::Setup;
 use crate::problem::Problem;
-use crate::{console, hosts, keys, repeat, routes, sweep, webhook};
+use crate::{ask, console, hosts, repeat, routes, sweep, webhook};
 
 /// The agents behind a listener.
 pub struct Server {
-    app: Arc<App>,
+    apps: Arc<Apps>,
 }
 
 impl std::fmt::Debug for Server {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Server").field("agents", &self.app.agents.keys()).finish_non_exhaustive()
+        f.debug_struct("Server").field("agents", &self.apps.first.agents.keys()).finish_non_exhaustive()
     }
 }
 
@@ -34,12 +35,12 @@ impl Server {
     /// # Errors
     /// There is none, two have one name, or one cannot be used.
     pub fn new(setup: Setup) -> Result<Self, SetupError> {
-        Ok(Self { app: Arc::new(App::new(setup)?) })
+        Ok(Self { apps: Arc::new(Apps::new(setup)?) })
     }
 
     /// The names of the agents, in order.
     pub fn agents(&self) -> impl Iterator<Item = &str> {
-        self.app.agents.keys().map(String::as_str)
+        self.apps.first.agents.keys().map(String::as_str)
     }
 
     /// Takes up what was left in the store, and answers requests until `stop` is ready. Then it takes no new work, waits for what goes on as long as
@@ -49,10 +50,10 @@ impl Server {
     /// # Errors
     /// The listener fails.
     pub async fn serve(self, listener: TcpListener, stop: impl Future<Output = ()> + Send) -> io::Result<usize> {
-        let (app, router) = (self.app.clone(), self.router());
-        tokio::spawn(sweep::sweep(app.clone()));
-        if let Some(bell) = &app.bell {
-            tokio::spawn(webhook::send(app.clone(), bell.clone()));
+        let (app, router) = (self.apps.first.clone(), self.router());
+        tokio::spawn(sweep::sweep(self.apps.clone()));
+        if let Some(hurry) = self.apps.hurry() {
+            tokio::spawn(webhook::send(self.apps.clone(), hurry));
         }
         let closing = app.clone();
         let stopping = async move { closing.works.stopping().await };
@@ -78,16 +79,16 @@ impl Server {
         let document: Arc<str> = document.to_json().unwrap_or_default().into();
         let openapi = move || async move { ([(header::CONTENT_TYPE, "application/json")], document.to_string()) };
         router
-            .merge(console::routes(&self.app))
+            .merge(console::routes())
             .route("/openapi.json", axum::routing::get(openapi))
             .fallback(routes::nowhere)
             .method_not_allowed_fallback(routes::not_like_this)
-            .layer(from_fn_with_state(self.app.clone(), repeat::once))
-            .layer(from_fn_with_state(self.app.clone(), keys::ask))
-            .layer(from_fn_with_state(self.app.clone(), hosts::check))
-            .layer(from_fn_with_state(self.app.clone(), routes::metrics::count))
+            .layer(from_fn_with_state(self.apps.clone(), repeat::once))
+            .layer(from_fn_with_state(self.apps.clone(), ask::ask))
+            .layer(from_fn_with_state(self.apps.clone(), hosts::check))
+            .layer(from_fn_with_state(self.apps.clone(), routes::metrics::count))
             .layer(CatchPanicLayer::custom(panicked))
-            .with_state(self.app.clone())
+            .with_state(self.apps.clone())
     }
 }
 

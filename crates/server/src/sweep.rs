@@ -9,6 +9,7 @@ use gesta_runtime::Resume;
 use gesta_store::{RunFilter, RunHead};
 
 use crate::app::App;
+use crate::apps::Apps;
 use crate::problem::Problem;
 use crate::work;
 
@@ -24,24 +25,35 @@ const PARKED_EVERY: u32 = 60;
 const CLAIMS_MAX: u32 = 5;
 
 /// Sweeps until the server is stopped.
-pub(crate) async fn sweep(app: Arc<App>) {
+pub(crate) async fn sweep(apps: Arc<Apps>) {
     let mut tries: HashMap<RunId, u32> = HashMap::new();
+    let works = &apps.first.works;
     for turn in 0_u32.. {
-        let mut count = app.works.watch();
-        let has_more = once(&app, turn, &mut tries).await.unwrap_or_else(|why| {
-            tracing::warn!(code = why.code(), "runs that were left cannot be looked for");
-            false
-        });
+        let mut count = works.watch();
+        apps.rates.forget();
+        let mut left = Vec::new();
+        match apps.all().await {
+            Ok(all) => {
+                for app in all {
+                    match left_of(&app, turn).await {
+                        Ok(heads) => left.extend(heads.into_iter().map(|head| (app.clone(), head))),
+                        Err(why) => tracing::warn!(code = why.code(), "runs that were left cannot be looked for"),
+                    }
+                }
+            }
+            Err(why) => tracing::warn!(code = why.code(), "tenants cannot be looked for"),
+        }
+        let has_more = take_up_all(left, works.free(), &mut tries);
         tokio::select! {
             () = tokio::time::sleep(SWEEP_EVERY) => {}
             _ = count.changed(), if has_more => {}
-            () = app.works.stopping() => return,
+            () = works.stopping() => return,
         }
     }
 }
 
-async fn once(app: &Arc<App>, turn: u32, tries: &mut HashMap<RunId, u32>) -> Result<bool, Problem> {
-    app.rates.forget();
+/// The runs of one tenant that nobody works on and somebody should.
+async fn left_of(app: &App, turn: u32) -> Result<Vec<RunHead>, Problem> {
     if turn.is_multiple_of(PARKED_EVERY) {
         app.front.forget_requests(Timestamp(app.now().0 - KEPT_MS)).await?;
         app.front.forget_dispatches(Timestamp(app.now().0 - DISPATCHES_KEPT_MS)).await?;
@@ -59,11 +71,15 @@ async fn once(app: &Arc<App>, turn: u32, tries: &mut HashMap<RunId, u32>) -> Res
             left.extend(page.into_iter().filter(|head| is_left(app, head, turn == 0)));
         }
     }
-    // No more than there is room for: the others have not been tried.
-    let has_more = left.len() > app.works.free();
-    left.truncate(app.works.free());
-    tries.retain(|run, _| left.iter().any(|head| head.run == *run));
-    for head in left {
+    Ok(left)
+}
+
+/// Takes runs up, as many as there is room for, and says whether there are more. Those have not been tried.
+fn take_up_all(mut left: Vec<(Arc<App>, RunHead)>, room: usize, tries: &mut HashMap<RunId, u32>) -> bool {
+    let has_more = left.len() > room;
+    left.truncate(room);
+    tries.retain(|run, _| left.iter().any(|(_, head)| head.run == *run));
+    for (app, head) in left {
         let tried = tries.entry(head.run.clone()).or_default();
         *tried += 1;
         // One that ends its process each time is found again by its fence, which grows with each claim.
@@ -72,9 +88,9 @@ async fn once(app: &Arc<App>, turn: u32, tries: &mut HashMap<RunId, u32>) -> Res
             continue;
         }
         tracing::info!(run = %head.run, agent = %head.agent, "a run that was left is taken up");
-        tokio::spawn(take_up(app.clone(), head));
+        tokio::spawn(take_up(app, head));
     }
-    Ok(has_more)
+    has_more
 }
 
 /// Whether nobody works on a run that somebody should. At the start a lease says nothing yet: whoever held it may be

@@ -18,6 +18,7 @@ use sha2::Sha256;
 use tokio::sync::Notify;
 
 use crate::app::{self, App};
+use crate::apps::Apps;
 use crate::problem::Problem;
 
 /// How long one attempt may take.
@@ -163,26 +164,36 @@ impl Bell {
     }
 }
 
-/// Sends what is due until the server is stopped.
-pub(crate) async fn send(app: Arc<App>, bell: Arc<Bell>) {
-    let (webhook, hurry) = (&bell.webhook, &bell.hurry);
+/// Sends what is due until the server is stopped, of all tenants side by side.
+pub(crate) async fn send(apps: Arc<Apps>, hurry: Arc<Notify>) {
+    let works = &apps.first.works;
     loop {
-        let now = app.now();
-        match app.front.take_dispatches(now, now.plus_ms(TAKEN_MS), SIDE_BY_SIDE).await {
-            Ok(due) if !due.is_empty() => {
-                let sent = due.into_iter().map(|dispatch| one(&app, webhook, dispatch));
-                futures_util::future::join_all(sent).await;
-                if !app.works.is_stopping() {
-                    continue;
-                }
-            }
-            Ok(_) => {}
-            Err(why) => tracing::warn!(code = why.code(), "dispatches cannot be read"),
+        let opened = apps.opened().await;
+        let sent = futures_util::future::join_all(opened.iter().map(|app| some(app))).await;
+        if sent.contains(&true) && !works.is_stopping() {
+            continue;
         }
         tokio::select! {
-            () = app.works.stopping() => return,
+            () = works.stopping() => return,
             () = hurry.notified() => {}
             () = tokio::time::sleep(LOOK_EVERY) => {}
+        }
+    }
+}
+
+/// Sends some of what is due for one tenant, and says whether there was anything.
+async fn some(app: &App) -> bool {
+    let Some(bell) = &app.bell else { return false };
+    let now = app.now();
+    match app.front.take_dispatches(now, now.plus_ms(TAKEN_MS), SIDE_BY_SIDE).await {
+        Ok(due) if !due.is_empty() => {
+            futures_util::future::join_all(due.into_iter().map(|dispatch| one(app, &bell.webhook, dispatch))).await;
+            true
+        }
+        Ok(_) => false,
+        Err(why) => {
+            tracing::warn!(code = why.code(), "dispatches cannot be read");
+            false
         }
     }
 }

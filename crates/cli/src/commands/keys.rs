@@ -2,8 +2,8 @@
 
 use clap::{Args, Subcommand};
 use gesta_run::Timestamp;
-use gesta_server::{Scope, new_key};
-use gesta_store::ApiKey;
+use gesta_server::{NewKey, Scope, new_key, new_link};
+use gesta_store::{ApiKey, TENANT_LOCAL};
 use serde_json::json;
 
 use super::show::moment;
@@ -14,12 +14,14 @@ use crate::terminal::{Look, Screen};
 
 /// Make, list and take back the keys to the server
 ///
-/// As soon as there is a key, `gesta serve` answers nobody without one. A key is shown when it is made and never again:
-/// only its hash is kept.
+/// As soon as there is a key, `gesta serve` answers nobody without one, and stays so when the last one is taken back. A
+/// key is shown when it is made and never again: only its hash is kept. A server that runs knows of it at once.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   gesta keys new shop --scope run --scope read
   gesta keys new inbox --scope answer --agent desk
+  gesta keys new acme --tenant acme --scope admin
+  gesta keys link --key inbox
   gesta keys list
   gesta keys revoke 4f1d2c3b4a596877")]
 pub(crate) struct KeysCommand {
@@ -30,6 +32,7 @@ pub(crate) struct KeysCommand {
 #[derive(Debug, Subcommand)]
 enum What {
     /// Make a key, and show it this once
+    #[command(visible_alias = "add")]
     New {
         /// What it is called
         name: String,
@@ -39,6 +42,10 @@ enum What {
         /// For which agent; once for each [default: all]
         #[arg(long, value_name = "AGENT")]
         agent: Vec<String>,
+        /// Whose runs, conversations, holds and audit it opens; nothing of one tenant is reached from another [default:
+        /// the store's own]
+        #[arg(long, value_name = "TENANT")]
+        tenant: Option<String>,
         /// Print the key alone
         #[arg(long)]
         bare: bool,
@@ -48,6 +55,15 @@ enum What {
         /// Print each as JSON, one on a line
         #[arg(long)]
         json: bool,
+    },
+    /// Make a link that lets its owner into the console once, within ten minutes
+    Link {
+        /// The name or id of the key whose owner it lets in [default: the oldest that is good, those with admin first]
+        #[arg(long, value_name = "KEY")]
+        key: Option<String>,
+        /// Where browsers reach the server
+        #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:7450", env = "GESTA_SERVER")]
+        at: String,
     },
     /// Take a key back, at once
     Revoke {
@@ -61,7 +77,12 @@ impl KeysCommand {
         wait_for(async {
             let place = Place::open(globals, None).await?;
             match self.what {
-                What::New { name, scope, agent, bare } => make(&place, &name, scope, agent, bare).await?,
+                What::New { name, scope, agent, tenant, bare } => {
+                    let tenant = tenant.as_deref();
+                    make(&place, NewKey { name: &name, scopes: &scope, agents: some(agent), tenant, at: now() }, bare)
+                        .await?;
+                }
+                What::Link { key, at } => link(&place, key.as_deref(), &at).await?,
                 What::List { json } => list(&place, json).await?,
                 What::Revoke { id } => revoke(&place, &id).await?,
             }
@@ -75,21 +96,16 @@ fn now() -> Timestamp {
     Timestamp(jiff::Timestamp::now().as_millisecond())
 }
 
-async fn make(
-    place: &Place,
-    name: &str,
-    mut scopes: Vec<Scope>,
-    agents: Vec<String>,
-    bare: bool,
-) -> Result<(), Failure> {
-    if scopes.is_empty() {
-        scopes = vec![Scope::Run, Scope::Read];
-    }
+fn some(agents: Vec<String>) -> Option<Vec<String>> {
+    Some(agents).filter(|agents| !agents.is_empty())
+}
+
+async fn make(place: &Place, new: NewKey<'_>, bare: bool) -> Result<(), Failure> {
+    let mut scopes = if new.scopes.is_empty() { vec![Scope::Run, Scope::Read] } else { new.scopes.to_vec() };
     scopes.sort_unstable();
     scopes.dedup();
-    let agents = (!agents.is_empty()).then_some(agents);
-    let no_dice = |why| Failure::new(Exit::Other, why, "try again");
-    let (shown, key) = new_key(name, &scopes, agents, now()).map_err(no_dice)?;
+    let refused = |why| Failure::usage(why, "`gesta keys new --help` says what a key may be");
+    let (shown, key) = new_key(NewKey { scopes: &scopes, ..new }).map_err(refused)?;
     place.front().put_key(key.clone()).await?;
     let mut screen = Screen::stdout();
     if bare {
@@ -102,7 +118,8 @@ async fn make(
 }
 
 async fn list(place: &Place, as_json: bool) -> Result<(), Failure> {
-    let keys = place.front().keys().await?;
+    let mut keys = place.front().keys().await?;
+    keys.retain(|key| key.link_to.is_none());
     let mut screen = Screen::stdout();
     if keys.is_empty() && !as_json {
         screen.line(Look::Faint, "no keys; make one with `gesta keys new NAME`");
@@ -130,11 +147,48 @@ async fn revoke(place: &Place, id: &str) -> Result<(), Failure> {
     Err(Failure::usage(format!("there is no key `{id}` that could be taken back"), "`gesta keys list` shows them"))
 }
 
+async fn link(place: &Place, named: Option<&str>, at: &str) -> Result<(), Failure> {
+    let keys = place.front().keys().await?;
+    let Some(key) = chosen(&keys, named) else {
+        let what = named.map_or_else(|| "there is no key".to_owned(), |name| format!("there is no good key `{name}`"));
+        return Err(Failure::usage(what, "`gesta keys list` shows them, `gesta keys new NAME` makes one"));
+    };
+    let address = link_for(place, key, at).await?;
+    let mut screen = Screen::stdout();
+    screen.line(Look::Strong, &address);
+    let whose = format!("lets in whoever has the key {} ({}), once, within ten minutes", key.id, key.name);
+    Screen::stderr().line(Look::Faint, &whose);
+    Ok(())
+}
+
+/// The key that a link is for: the one that is named, else the oldest that is good, those with admin first.
+pub(super) fn chosen<'a>(keys: &'a [ApiKey], named: Option<&str>) -> Option<&'a ApiKey> {
+    let good = || keys.iter().filter(|key| key.link_to.is_none() && key.is_good(now()));
+    match named {
+        Some(name) => good().find(|key| key.id == name || key.name == name),
+        None => {
+            let is_admin = |key: &&ApiKey| key.scopes.iter().any(|it| it == Scope::Admin.as_str());
+            let own = || good().filter(|key| key.tenant == TENANT_LOCAL);
+            own().find(is_admin).or_else(|| own().next()).or_else(|| good().next())
+        }
+    }
+}
+
+/// Makes a link for whoever has this key, at this server.
+pub(super) async fn link_for(place: &Place, key: &ApiKey, at: &str) -> Result<String, Failure> {
+    let no_dice = |why| Failure::new(Exit::Other, why, "try again");
+    let (end, link) = new_link(key, now()).map_err(no_dice)?;
+    place.front().put_key(link).await?;
+    Ok(format!("{}{end}", at.trim_end_matches('/')))
+}
+
 fn line_of(key: &ApiKey) -> String {
     let agents = key.agents.as_ref().map_or_else(|| "all agents".to_owned(), |agents| agents.join(", "));
     let state = match key.revoked_at {
         Some(at) => format!("taken back {}", moment(at)),
         None => format!("made {}", moment(key.created_at)),
     };
-    format!("{}  {}  {}  {agents}  {state}", key.id, key.name, key.scopes.join(", "))
+    let tenant = Some(&key.tenant).filter(|name| *name != TENANT_LOCAL);
+    let tenant = tenant.map(|name| format!("tenant {name}  ")).unwrap_or_default();
+    format!("{}  {}  {}  {agents}  {tenant}{state}", key.id, key.name, key.scopes.join(", "))
 }

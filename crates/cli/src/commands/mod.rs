@@ -1,5 +1,6 @@
 //! The commands: one file each, with its arguments, its help and what it does.
 
+mod audit;
 mod backup;
 mod chat;
 mod check;
@@ -79,6 +80,7 @@ pub(crate) enum Command {
     FakeModel(fake_model::FakeModel),
     Init(init::Init),
     Keys(keys::KeysCommand),
+    Audit(audit::AuditCommand),
     Backup(backup::Backup),
     Restore(backup::Restore),
     Document(document::Document),
@@ -104,6 +106,7 @@ impl Command {
             Self::FakeModel(fake) => fake.run(globals),
             Self::Init(init) => init.run(globals),
             Self::Keys(keys) => keys.run(globals),
+            Self::Audit(audit) => audit.run(globals),
             Self::Backup(backup) => backup.run(globals),
             Self::Restore(restore) => restore.run(globals),
             Self::Document(document) => document.run(globals),

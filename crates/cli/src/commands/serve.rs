@@ -1,15 +1,18 @@
 //! `gesta serve`: agents over HTTP, until a signal ends it.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
 use gesta_server::{Hosts, Limits, Served, Server, Setup, Webhook, WebhookError};
+use gesta_store::ApiKey;
 use tokio::net::TcpListener;
 
 use super::Globals;
+use super::keys::{chosen, link_for};
 use crate::environment::Environment;
 use crate::exit::{Ended, Exit, Failure};
 use crate::place::{Place, agent_folder};
@@ -18,7 +21,8 @@ use crate::terminal::{Look, Screen};
 /// Serve agents over HTTP
 ///
 /// Any number of agents' folders, behind the paths that /openapi.json describes. Runs and conversations are kept in the
-/// data folder. The first SIGTERM or Ctrl-C lets what goes on come to its end, the second ends at once; a run that is
+/// data folder. Without a key (`gesta keys new NAME`) this machine alone reaches it; with one, nobody is answered without,
+/// and a link is printed that lets its owner into the console once. The first SIGTERM or Ctrl-C lets what goes on come to its end, the second ends at once; a run that is
 /// cut off is taken up at the next start.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -39,6 +43,9 @@ pub(crate) struct Serve {
     /// An origin whose pages may ask the server, beside its own; once for each
     #[arg(long, value_name = "ORIGIN")]
     origin: Vec<String>,
+    /// The address of a proxy whose X-Forwarded-For and X-Forwarded-Proto are believed; once for each
+    #[arg(long, value_name = "ADDRESS")]
+    proxy: Vec<IpAddr>,
     /// Tell this address when a hold is opened or about to expire, and when a run has ended; signed with the secrets
     /// of GESTA_WEBHOOK_SECRET
     #[arg(long, value_name = "URL", env = "GESTA_WEBHOOK_URL")]
@@ -49,6 +56,9 @@ pub(crate) struct Serve {
     /// Runs that may go on at the same time
     #[arg(long, value_name = "N", default_value_t = 1_000)]
     runs_max: usize,
+    /// Requests a second that one key may make, or one address where there are no keys; four times as many at once
+    #[arg(long, value_name = "N", default_value_t = Limits::default().rate_max)]
+    rate_max: NonZeroU32,
 }
 
 /// How many sockets a run needs: its client's and its model's.
@@ -72,23 +82,26 @@ impl Serve {
             Failure::new(Exit::Other, format!("no threads can be started: {why}"), "free some memory or files")
         })?;
         let place = runtime.block_on(Place::open(globals, None))?;
-        let needs_keys = runtime.block_on(self.needs_keys(&place))?;
-        let hosts =
-            Hosts { local: self.listen.ip().is_loopback(), names: self.host.clone(), origins: self.origin.clone() };
+        let keys = runtime.block_on(self.keys(&place))?;
+        let hosts = Hosts {
+            local: self.listen.ip().is_loopback(),
+            names: self.host.clone(),
+            origins: self.origin.clone(),
+            proxies: self.proxy.clone(),
+        };
         let keeper = place.clone();
-        let limits =
-            Limits { runs_max: self.runs_max, stop_wait: Duration::from_secs(self.stop_wait), ..Limits::default() };
+        let (runs_max, rate_max) = (self.runs_max, self.rate_max);
+        let limits = Limits { runs_max, rate_max, stop_wait: Duration::from_secs(self.stop_wait), ..Limits::default() };
         let setup = Setup {
             agents,
-            store: place.store(),
-            front: place.front(),
+            store: place.tenants(),
             secrets: Arc::new(move || keeper.secrets()),
-            needs_keys,
+            needs_keys: !keys.is_empty(),
             hosts,
             webhook: self.webhook()?,
             limits,
         };
-        let ended = runtime.block_on(self.serve(setup, place));
+        let ended = runtime.block_on(self.serve(setup, place, &keys));
         runtime.shutdown_background();
         ended
     }
@@ -123,19 +136,58 @@ impl Serve {
         Webhook::new(url, &secrets, &environment.lookup()).map(Some).map_err(refused)
     }
 
-    /// Whether clients need a key: as soon as there is one. Without one nobody but this machine may reach the server.
-    async fn needs_keys(&self, place: &Place) -> Result<bool, Failure> {
-        let has_keys = place.front().keys().await?.iter().any(|key| key.revoked_at.is_none());
-        if has_keys || self.listen.ip().is_loopback() {
-            return Ok(has_keys);
+    /// The keys there are, those that were taken back too: with any, clients need one. Without one nobody but this machine
+    /// may reach the server, by whatever name and from whatever page.
+    async fn keys(&self, place: &Place) -> Result<Vec<ApiKey>, Failure> {
+        let keys = place.front().keys().await?;
+        if !keys.is_empty() {
+            return Ok(keys);
         }
-        let what = format!("{} can be reached from outside, and there is no key to it", self.listen);
-        let help = format!("make one with `gesta keys new NAME{}`, or listen on 127.0.0.1", place.flag);
+        let from_outside = [
+            (!self.listen.ip().is_loopback()).then(|| self.listen.to_string()),
+            self.host.iter().find(|name| !is_here(name)).map(|name| format!("--host {name}")),
+            self.origin.iter().find(|origin| !is_here(host_of(origin))).map(|origin| format!("--origin {origin}")),
+            self.proxy.first().map(|proxy| format!("--proxy {proxy}")),
+        ];
+        let Some(what) = from_outside.into_iter().flatten().next() else { return Ok(keys) };
+        let what = format!("with {what} it can be reached from outside, and there is no key to it");
+        let help = format!("make one with `gesta keys new NAME{}`, or keep to 127.0.0.1", place.flag);
         Err(Failure::usage(what, help))
     }
 
-    async fn serve(&self, setup: Setup, place: Place) -> Ended {
-        let needs_keys = setup.needs_keys;
+    /// Says who reaches it, and how somebody comes in.
+    async fn say_who(
+        &self,
+        screen: &mut Screen,
+        place: &Place,
+        keys: &[ApiKey],
+        at: SocketAddr,
+    ) -> Result<(), Failure> {
+        let flag = &place.flag;
+        if keys.is_empty() {
+            let make = format!("`gesta keys new NAME{flag}` makes one");
+            screen.line(Look::Faint, &format!("reached from this machine alone, without a key; {make}"));
+            return Ok(());
+        }
+        let from = if at.ip().is_loopback() { "from this machine alone" } else { "from outside" };
+        screen.line(Look::Faint, &format!("reached {from}, with a key"));
+        let Some(key) = chosen(keys, None) else {
+            let make = format!("`gesta keys new NAME{flag}` makes one");
+            screen.line(Look::Warn, &format!("all keys were taken back, so nobody is answered; {make}"));
+            return Ok(());
+        };
+        let here = match (self.host.iter().find(|name| !is_here(name)), at.ip().is_unspecified()) {
+            (Some(name), _) => format!("https://{name}"),
+            (None, true) => format!("http://127.0.0.1:{}", at.port()),
+            (None, false) => format!("http://{at}"),
+        };
+        let link = link_for(place, key, &here).await?;
+        let how = format!("the console, once and within ten minutes, as {} ({}): {link}", key.name, key.id);
+        screen.line(Look::Faint, &how);
+        Ok(())
+    }
+
+    async fn serve(&self, setup: Setup, place: Place, keys: &[ApiKey]) -> Ended {
         let server = Server::new(setup).map_err(|why| {
             Failure::usage(why.to_string(), "`gesta check FOLDER` looks at an agent").coded("agent_invalid")
         })?;
@@ -147,12 +199,7 @@ impl Serve {
         let names: Vec<&str> = server.agents().collect();
         let mut screen = Screen::stderr();
         screen.line(Look::Strong, &format!("serving {} on http://{at}", names.join(", ")));
-        let who = match (needs_keys, at.ip().is_loopback()) {
-            (true, true) => "reached from this machine alone, with a key",
-            (true, false) => "reached from outside, with a key",
-            (false, _) => "reached from this machine alone, without a key; `gesta keys new NAME` makes one",
-        };
-        screen.line(Look::Faint, who);
+        self.say_who(&mut screen, &place, keys, at).await?;
         if let Some(few) = self.allow_files() {
             screen.line(Look::Warn, &few);
         }
@@ -176,6 +223,21 @@ impl Serve {
             }
             Err(why) => Err(Failure::new(Exit::Other, format!("the listener failed: {why}"), "start it again")),
         }
+    }
+}
+
+/// Whether a name without a port is this machine's for itself.
+fn is_here(name: &str) -> bool {
+    let bare = name.trim_start_matches('[').trim_end_matches(']');
+    name.eq_ignore_ascii_case("localhost") || bare.parse::<IpAddr>().is_ok_and(|it| it.is_loopback())
+}
+
+/// The name in an origin, without scheme and port.
+fn host_of(origin: &str) -> &str {
+    let authority = origin.split_once("://").map_or(origin, |(_, rest)| rest);
+    match authority.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some((address, _)) => address,
+        None => authority.split(':').next().unwrap_or(authority),
     }
 }
 

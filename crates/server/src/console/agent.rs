@@ -1,8 +1,5 @@
 //! One agent: its prompt, tools, contract, decision rules and limits.
 
-use std::sync::Arc;
-
-use axum::extract::State;
 use axum::response::Response;
 use gesta_run::{Accepts, ConversationId, Phase, RefusalPreset, Require, ToolEffect, ToolSpec};
 use gesta_runtime::folder::{Body, Folder};
@@ -16,18 +13,15 @@ use super::who::Visitor;
 use super::{Console, now, rules};
 use crate::app::Live;
 use crate::extract::Named;
+use crate::keys::Scope;
 use crate::problem::Problem;
 
 /// How many conversations with a document are listed.
 const DOCUMENTS: u32 = 50;
 
 /// The page.
-pub(super) async fn page(
-    State(console): State<Arc<Console>>,
-    visitor: Visitor,
-    Named(name): Named<String>,
-) -> Result<Response, Failed> {
-    visitor.may_see(&name)?;
+pub(super) async fn page(console: Console, visitor: Visitor, Named(name): Named<String>) -> Result<Response, Failed> {
+    visitor.may(&[Scope::Read], &name)?;
     let live = console.app.agent(&name)?;
     let plan = live.agent.agent().plan();
     let folder = &live.served.folder;

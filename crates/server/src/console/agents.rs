@@ -1,8 +1,5 @@
 //! The agents that are served here.
 
-use std::sync::Arc;
-
-use axum::extract::State;
 use axum::response::Response;
 use maud::html;
 
@@ -11,14 +8,15 @@ use super::failed::Failed;
 use super::page::{Page, Tab};
 use super::parts::{agent_address, visible};
 use super::who::Visitor;
+use crate::keys::Scope;
 
 /// The list.
-pub(super) async fn page(State(console): State<Arc<Console>>, visitor: Visitor) -> Result<Response, Failed> {
-    visitor.may_look()?;
+pub(super) async fn page(console: Console, visitor: Visitor) -> Result<Response, Failed> {
+    visitor.asker()?;
     let body = html! {
         header.top { h1 { "Agents" } p.about { "What is served here, and what each may do." } }
         ul.cards {
-            @for (name, live) in console.app.agents.iter().filter(|(name, _)| visitor.sees(name)) {
+            @for (name, live) in console.app.agents.iter().filter(|(name, _)| visitor.knows(name)) {
                 @let spec = &live.agent.agent().plan().spec;
                 @let rules = live.served.folder.settings.decisions.len();
                 li.card {
@@ -30,8 +28,12 @@ pub(super) async fn page(State(console): State<Arc<Console>>, visitor: Visitor) 
                         ", " (rules) @if rules == 1 { " decision rule" } @else { " decision rules" }
                     }
                     div.choices {
-                        a.button.primary href=(format!("{}/try", agent_address(name))) { "Try it" span.hidden { ": " (name) } }
-                        a.button href=(agent_address(name)) { "What it may do" span.hidden { ": " (name) } }
+                        @if visitor.has(Scope::Run) {
+                            a.button.primary href=(format!("{}/try", agent_address(name))) { "Try it" span.hidden { ": " (name) } }
+                        }
+                        @if visitor.has(Scope::Read) {
+                            a.button href=(agent_address(name)) { "What it may do" span.hidden { ": " (name) } }
+                        }
                     }
                 }
             }

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::extract::State;
 use axum::response::{Html, IntoResponse, Redirect, Response};
 use gesta_run::{Binding, CallId, HoldAnswer, HoldReply, RunId};
 use gesta_runtime::Resume;
@@ -50,7 +49,7 @@ impl Came {
 
 /// Takes an answer.
 pub(super) async fn give(
-    State(console): State<Arc<Console>>,
+    console: Console,
     visitor: Visitor,
     Named((run, call)): Named<(String, String)>,
     posted: Posted,
@@ -98,11 +97,12 @@ async fn came(app: &Arc<App>, visitor: &Visitor, run: &RunId, call: &CallId, pos
         return Err(Problem::conflict("binding_differs", "the form is bound to another hold", "load the page again"));
     }
     let answer = HoldAnswer { binding, answer: reply };
+    let agent = app.store.head(run).await?.agent;
     let asker = visitor.asker()?;
-    app.front.note(vec![deed(app, asker, &answer)]).await?;
+    app.front.note(vec![deed(app, asker, &answer, &agent)]).await?;
     let came = tried(app, run, call, &answer, open).await?;
     if let Some(code) = came.refused() {
-        app.note(asker, &format!("refused: {code}"), run.as_str()).await?;
+        app.note(asker, &format!("refused: {code}"), run.as_str(), Some(&agent)).await?;
     }
     Ok(came)
 }
@@ -205,7 +205,7 @@ fn issues(open: &Waiting, edited: &gesta_run::json::Object) -> Result<(), String
 
 /// Says what is wrong with arguments while they are typed.
 pub(super) async fn check(
-    State(console): State<Arc<Console>>,
+    console: Console,
     visitor: Visitor,
     Named((run, call)): Named<(String, String)>,
     posted: Posted,

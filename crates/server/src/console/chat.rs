@@ -1,8 +1,5 @@
 //! A box to try an agent in: what it says and does is shown as it happens.
 
-use std::sync::Arc;
-
-use axum::extract::State;
 use axum::response::{IntoResponse, Redirect, Response};
 use gesta_run::{ContactId, ConversationId, Part};
 use gesta_runtime::Ask;
@@ -11,7 +8,7 @@ use serde::Deserialize;
 
 use super::failed::Failed;
 use super::page::{Page, Tab};
-use super::parts::{agent_address, conversation_address, token, visible};
+use super::parts::{agent_address, conversation_address, step, token, visible};
 use super::who::{Posted, Visitor};
 use super::{Console, now};
 use crate::extract::{Asked, Named};
@@ -30,7 +27,7 @@ pub(super) struct TryAsked {
 
 /// The page.
 pub(super) async fn page(
-    State(console): State<Arc<Console>>,
+    console: Console,
     visitor: Visitor,
     Named(name): Named<String>,
     Asked(asked): Asked<TryAsked>,
@@ -57,14 +54,19 @@ pub(super) async fn page(
             }
         }
     };
-    Ok(Page { title: &format!("Try {name}"), tab: Tab::Agents, live: Some("of=inbox".to_owned()), body }
-        .answer(&console, &visitor)
-        .await?)
+    Ok(Page {
+        title: &format!("Try {name}"),
+        tab: Tab::Agents,
+        live: visitor.sees(&name).then(|| "of=inbox".to_owned()),
+        body,
+    }
+    .answer(&console, &visitor)
+    .await?)
 }
 
 /// Says something to the agent. The page's script is told what happens, event by event; others see the conversation.
 pub(super) async fn say(
-    State(console): State<Arc<Console>>,
+    console: Console,
     visitor: Visitor,
     Named(name): Named<String>,
     posted: Posted,
@@ -87,5 +89,9 @@ pub(super) async fn say(
         return Ok(follow::stream(&console.app, begun.run, None, Until::Ended));
     }
     begun.end().await?;
-    Ok(Redirect::to(&conversation_address(conversation)).into_response())
+    let to = match visitor.has(Scope::Read) {
+        true => conversation_address(conversation),
+        false => format!("{}/try?conversation={}", agent_address(&name), step(conversation)),
+    };
+    Ok(Redirect::to(&to).into_response())
 }

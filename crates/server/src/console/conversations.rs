@@ -1,8 +1,5 @@
 //! Conversations: the list, and one as all its turns.
 
-use std::sync::Arc;
-
-use axum::extract::State;
 use axum::response::Response;
 use gesta_run::{ConversationId, Run};
 use gesta_store::{ConversationHead, RunFilter, StoredRun};
@@ -26,7 +23,7 @@ const LISTED: u32 = 100;
 const TURNS: u32 = 20;
 
 /// The list.
-pub(super) async fn list(State(console): State<Arc<Console>>, visitor: Visitor) -> Result<Response, Failed> {
+pub(super) async fn list(console: Console, visitor: Visitor) -> Result<Response, Failed> {
     visitor.asker()?.may(&[Scope::Read])?;
     let mut all = console.app.store.conversations(LISTED).await?;
     all.retain(|head| visitor.sees(&head.agent));
@@ -74,7 +71,7 @@ pub(super) struct TurnsAsked {
 
 /// One conversation.
 pub(super) async fn page(
-    State(console): State<Arc<Console>>,
+    console: Console,
     visitor: Visitor,
     Named(name): Named<String>,
     Asked(asked): Asked<TurnsAsked>,

@@ -1,8 +1,5 @@
 //! The tools of a conversation's document: who wrote each, its source, and switching one off.
 
-use std::sync::Arc;
-
-use axum::extract::State;
 use axum::response::{IntoResponse, Redirect, Response};
 use gesta_document::{AddedTool, Author, Image, ImageError, Record, SWITCHED_OFF};
 use gesta_run::{ConversationId, RunId};
@@ -61,11 +58,7 @@ fn unusable(why: &ImageError) -> Problem {
 }
 
 /// The page of a document's tools.
-pub(super) async fn page(
-    State(console): State<Arc<Console>>,
-    visitor: Visitor,
-    Named(name): Named<String>,
-) -> Result<Response, Failed> {
+pub(super) async fn page(console: Console, visitor: Visitor, Named(name): Named<String>) -> Result<Response, Failed> {
     visitor.asker()?.may(&[Scope::Read])?;
     let kept = Kept::read(&console.app, &name).await?;
     visitor.may(&[Scope::Read], &kept.agent)?;
@@ -131,7 +124,7 @@ fn one(tool: &AddedTool, name: &str, version: u64, visitor: &Visitor) -> Markup 
 
 /// Changes one tool.
 pub(super) async fn change(
-    State(console): State<Arc<Console>>,
+    console: Console,
     visitor: Visitor,
     Named(name): Named<String>,
     posted: Posted,
@@ -158,7 +151,7 @@ pub(super) async fn change(
         }
     }
     let what = format!("document_tool_{}", posted.need("do")?);
-    console.app.note(visitor.asker()?, &what, &format!("{name} {tool}")).await?;
+    console.app.note(visitor.asker()?, &what, &format!("{name} {tool}"), Some(&kept.agent)).await?;
     kept.keep(&console.app).await?;
     Ok(Redirect::to(&format!("{}/tools", conversation_address(&name))).into_response())
 }

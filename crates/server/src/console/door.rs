@@ -1,9 +1,8 @@
 //! The door: where the server has keys, whoever shows one comes in, for some hours.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 
-use axum::extract::{ConnectInfo, Request, State};
+use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Redirect, Response};
 use http::{HeaderValue, Method, StatusCode, header};
 use maud::html;
@@ -15,15 +14,18 @@ use super::failed::{Failed, sentence};
 use super::page::{Tab, shell};
 use super::parts::token;
 use super::who::{Posted, Visitor, is_by_script, session_header};
+use crate::apps::Apps;
+use crate::ask::Asker;
 use crate::extract::Asked;
-use crate::keys;
+use crate::keys::{self, LINK_PATH};
 use crate::problem::Problem;
 
 const ADDRESS: &str = "/console/sign-in";
 
 /// What strangers are shown: the door, and what it looks like.
 pub(super) fn is_open(path: &str) -> bool {
-    path == "/" || path == ADDRESS || path.starts_with("/console/assets/")
+    let of_link = path.strip_prefix(LINK_PATH).is_some_and(|rest| rest.starts_with('/'));
+    path == "/" || path == ADDRESS || of_link || path.starts_with("/console/assets/")
 }
 
 /// What a stranger gets for anything else.
@@ -62,7 +64,8 @@ fn door(visitor: &Visitor, to: &str, wrong: Option<&str>) -> Response {
     let body = html! {
         header.top {
             h1 { "Sign in" }
-            p.about { "This console opens with an API key. " code { "gesta keys new NAME --scope answer --scope read" } " makes one." }
+            p.about { "This console opens with an API key. " code { "gesta keys new NAME --scope answer --scope read" } " makes one, and "
+                code { "gesta keys link" } " makes a link that lets you in without typing it." }
         }
         form.card.door method="post" action=(ADDRESS) {
             (token(&visitor.token))
@@ -80,28 +83,31 @@ fn door(visitor: &Visitor, to: &str, wrong: Option<&str>) -> Response {
 }
 
 /// Takes a key.
-pub(super) async fn enter(
-    State(console): State<Arc<Console>>,
-    visitor: Visitor,
-    from: Option<axum::Extension<ConnectInfo<SocketAddr>>>,
-    posted: Posted,
-) -> Result<Response, Failed> {
+pub(super) async fn enter(State(apps): State<Arc<Apps>>, visitor: Visitor, posted: Posted) -> Result<Response, Failed> {
+    apps.rates.check_sign_in(&visitor.arrived.from)?;
     let to = place(posted.get("to")).to_owned();
-    let from = from.map(|it| it.0.0.ip().to_string()).unwrap_or_default();
-    let asker = match keys::of_key(&console.app, posted.need("key")?.trim(), from).await {
+    let from = visitor.arrived.from.clone();
+    let asker = match keys::of_key(&apps.first, posted.need("key")?.trim(), from).await {
         Ok(asker) => asker,
         Err(why) if why.status() == StatusCode::UNAUTHORIZED => {
             return Ok((StatusCode::UNAUTHORIZED, door(&visitor, &to, Some(&sentence(why.detail())))).into_response());
         }
         Err(why) => return Err(Failed(why)),
     };
-    console.app.note(&asker, "sign_in", "console").await?;
-    let session = session_header(&console.app, Some(&asker), posted.is_safe).await?;
-    Ok(with(session, Redirect::to(&to)))
+    let_in(&apps, &asker, "sign_in", &to, posted.is_safe).await
+}
+
+/// Begins somebody's session, and notes it in their tenant's audit.
+pub(super) async fn let_in(apps: &Apps, asker: &Asker, how: &str, to: &str, is_safe: bool) -> Result<Response, Failed> {
+    let app = apps.of(&asker.tenant).await?;
+    app.note(asker, how, "console", None).await?;
+    let session = session_header(&app, Some(asker), is_safe).await?;
+    let to = if to == "/console" { Visitor::home(asker) } else { to };
+    Ok(with(session, Redirect::to(to)))
 }
 
 /// Ends a session.
-pub(super) async fn leave(State(console): State<Arc<Console>>, posted: Posted) -> Result<Response, Failed> {
+pub(super) async fn leave(console: Console, posted: Posted) -> Result<Response, Failed> {
     let session = session_header(&console.app, None, posted.is_safe).await?;
     Ok(with(session, Redirect::to(ADDRESS)))
 }

@@ -15,7 +15,7 @@ const READ_MAX: usize = 200;
 
 /// What is known of a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Facts {
+pub(crate) struct Facts {
     /// How many events its log had.
     events: u64,
     /// Prompts that the runtime sent of its own accord.
@@ -26,7 +26,7 @@ pub(super) struct Facts {
 
 /// The runs that are known.
 #[derive(Debug, Default)]
-pub(super) struct Known(Mutex<HashMap<RunId, Facts>>);
+pub(crate) struct Known(Mutex<HashMap<RunId, Facts>>);
 
 impl Known {
     /// The facts of these runs, as far as they are known or can be read now.

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use axum::extract::State;
 use axum::response::Response;
 use gesta_run::message::text_of;
 use gesta_run::{
@@ -344,7 +343,7 @@ pub(super) async fn look(app: &App, run: &RunId, call: &CallId) -> Result<Stands
 
 /// The page of one hold.
 pub(super) async fn page(
-    State(console): State<Arc<Console>>,
+    console: Console,
     visitor: Visitor,
     Named((run, call)): Named<(String, String)>,
 ) -> Result<Response, Failed> {

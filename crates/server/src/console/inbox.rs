@@ -1,8 +1,5 @@
 //! The inbox: what waits for a person, the oldest first.
 
-use std::sync::Arc;
-
-use axum::extract::State;
 use axum::response::Response;
 use gesta_run::RunId;
 use gesta_store::{HoldFilter, OpenHold};
@@ -28,7 +25,7 @@ pub(super) struct InboxAsked {
 
 /// The inbox.
 pub(super) async fn page(
-    State(console): State<Arc<Console>>,
+    console: Console,
     visitor: Visitor,
     Asked(asked): Asked<InboxAsked>,
 ) -> Result<Response, Failed> {

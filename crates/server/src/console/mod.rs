@@ -4,6 +4,7 @@
 mod assets;
 mod door;
 mod failed;
+mod link;
 mod page;
 mod parts;
 mod who;
@@ -35,28 +36,42 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use axum::Router;
+use axum::extract::FromRequestParts;
 use axum::response::Redirect;
 use axum::routing::{get, post};
 use gesta_run::Timestamp;
+use http::request::Parts;
 
 use crate::app::App;
+use crate::apps::{Apps, Mine};
+use failed::Failed;
 
-pub(crate) use who::{is_path, session};
+pub(crate) use facts::Known;
+pub(crate) use who::{is_path, session, session_of};
 
-/// What every page works with.
+/// What every page works with: the tenant of whoever looks.
+#[derive(Clone)]
 struct Console {
     app: Arc<App>,
-    facts: facts::Known,
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Console {
+    type Rejection = Failed;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Failed> {
+        let Mine(app) = Mine::from_request_parts(parts, state).await.map_err(Failed)?;
+        Ok(Self { app })
+    }
 }
 
 /// All paths of the console.
-pub(crate) fn routes(app: &Arc<App>) -> Router<Arc<App>> {
-    let console = Arc::new(Console { app: app.clone(), facts: facts::Known::default() });
+pub(crate) fn routes() -> Router<Arc<Apps>> {
     Router::new()
         .route("/", get(|| async { Redirect::to("/console") }))
         .route("/console", get(inbox::page))
         .route("/console/sign-in", get(door::page).post(door::enter))
         .route("/console/sign-out", post(door::leave))
+        .route("/console/link/{link}", get(link::page).post(link::enter))
         .route("/console/news", get(news::listen))
         .route("/console/holds/{run}/{call}", get(hold::page).post(answer::give))
         .route("/console/holds/{run}/{call}/check", post(answer::check))
@@ -72,7 +87,6 @@ pub(crate) fn routes(app: &Arc<App>) -> Router<Arc<App>> {
         .route("/console/agents/{agent}/try", get(chat::page).post(chat::say))
         .route("/console/assets/{file}", get(assets::file))
         .layer(axum::middleware::from_fn(who::guard))
-        .with_state(console)
 }
 
 /// Now, by the server's clock.

@@ -2,10 +2,8 @@
 
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
-use std::sync::Arc;
 use std::time::Duration;
 
-use axum::extract::State;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use gesta_run::{ConversationId, RunId};
@@ -19,6 +17,7 @@ use super::failed::Failed;
 use super::page::{COUNTED_MAX, count_text};
 use super::who::Visitor;
 use crate::extract::Asked;
+use crate::keys::Scope;
 use crate::problem::Problem;
 
 /// How often is looked without being told: another process may have changed something.
@@ -48,11 +47,11 @@ pub(super) struct NewsAsked {
 
 /// Tells whenever what a page shows has changed.
 pub(super) async fn listen(
-    State(console): State<Arc<Console>>,
+    console: Console,
     visitor: Visitor,
     Asked(asked): Asked<NewsAsked>,
 ) -> Result<Response, Failed> {
-    visitor.may_look()?;
+    may(&console, &visitor, &asked).await?;
     let (tell, told) = mpsc::channel(4);
     tokio::spawn(watch(console, visitor, asked, tell));
     let events = futures_util::stream::unfold(told, |mut told| async { Some((told.recv().await?, told)) });
@@ -61,9 +60,27 @@ pub(super) async fn listen(
     Ok(response)
 }
 
+/// They must be allowed to see what the page shows.
+async fn may(console: &Console, visitor: &Visitor, asked: &NewsAsked) -> Result<(), Problem> {
+    let reads = [Scope::Read];
+    match asked.of {
+        Of::Inbox => visitor.may_look(),
+        Of::Runs | Of::Conversations => visitor.asker()?.may(&reads),
+        Of::Run => {
+            visitor.asker()?.may(&reads)?;
+            visitor.may(&reads, &console.app.store.head(&RunId::new(asked.name.as_str())).await?.agent)
+        }
+        Of::Conversation => {
+            visitor.asker()?.may(&reads)?;
+            let head = console.app.store.conversation(&ConversationId::new(asked.name.as_str())).await?;
+            head.map_or(Ok(()), |head| visitor.may(&reads, &head.agent))
+        }
+    }
+}
+
 type Told = Result<Event, std::convert::Infallible>;
 
-async fn watch(console: Arc<Console>, visitor: Visitor, asked: NewsAsked, tell: mpsc::Sender<Told>) {
+async fn watch(console: Console, visitor: Visitor, asked: NewsAsked, tell: mpsc::Sender<Told>) {
     let mut any = console.app.hub.any();
     let mut last = None;
     loop {
@@ -109,12 +126,13 @@ async fn look(console: &Console, visitor: &Visitor, asked: &NewsAsked) -> Result
             let named = matches!(asked.of, Of::Conversation);
             let conversation = named.then(|| ConversationId::new(asked.name.as_str()));
             let filter = RunFilter { conversation, limit: LOOKED_AT, ..RunFilter::default() };
-            for head in store.runs(&filter).await? {
+            for head in store.runs(&filter).await?.into_iter().filter(|head| visitor.knows(&head.agent)) {
                 (head.run, head.events).hash(&mut hasher);
             }
         }
         Of::Conversations => {
-            for head in store.conversations(LOOKED_AT).await? {
+            let all = store.conversations(LOOKED_AT).await?;
+            for head in all.into_iter().filter(|head| visitor.knows(&head.agent)) {
                 (head.conversation, head.updated_at.0, head.turns).hash(&mut hasher);
             }
         }

@@ -1,8 +1,5 @@
 //! One run: its turn, the holds that keep it, and the button that ends it.
 
-use std::sync::Arc;
-
-use axum::extract::State;
 use axum::response::{IntoResponse, Redirect, Response};
 use gesta_run::{Run, RunId, Status};
 use gesta_store::StoredRun;
@@ -22,15 +19,9 @@ use crate::problem::Problem;
 use crate::work;
 
 /// The page of a run.
-pub(super) async fn page(
-    State(console): State<Arc<Console>>,
-    visitor: Visitor,
-    Named(id): Named<String>,
-) -> Result<Response, Failed> {
+pub(super) async fn page(console: Console, visitor: Visitor, Named(id): Named<String>) -> Result<Response, Failed> {
     let id = RunId::new(id);
-    visitor.may_look()?;
-    let (stored, run) = console.app.read(&id).await?;
-    visitor.may_see(&stored.head.agent)?;
+    let (stored, run) = read(&console, &visitor, &id).await?;
     let holds = hold::Waiting::of_run(&console.app, &stored, &run);
     let body = html! {
         header.top {
@@ -45,6 +36,14 @@ pub(super) async fn page(
     };
     let live = (stored.head.status != Status::Ended).then(|| format!("of=run&name={}", step(id.as_str())));
     Ok(Page { title: &format!("Run {}", short(&id)), tab: Tab::Runs, live, body }.answer(&console, &visitor).await?)
+}
+
+/// A whole run, for who may read it.
+async fn read(console: &Console, visitor: &Visitor, id: &RunId) -> Result<(StoredRun, Run), Problem> {
+    visitor.asker()?.may(&[Scope::Read])?;
+    let head = console.app.store.head(id).await?;
+    visitor.may(&[Scope::Read], &head.agent)?;
+    console.app.read(id).await
 }
 
 fn state(stored: &StoredRun, run: &Run, visitor: &Visitor) -> Markup {
@@ -63,7 +62,7 @@ fn state(stored: &StoredRun, run: &Run, visitor: &Visitor) -> Markup {
                     ", begun " (moment(head.started_at, now()))
                     ", model " code { (visible(&run.plan().spec.model)) }
                 }
-                @if head.status != Status::Ended {
+                @if head.status != Status::Ended && visitor.has(Scope::Run) {
                     details.choice.small {
                         summary.button { "Cancel the run…" }
                         form method="post" action=(format!("{}/cancel", run_address(&head.run))) {
@@ -79,14 +78,8 @@ fn state(stored: &StoredRun, run: &Run, visitor: &Visitor) -> Markup {
 }
 
 /// A run as a scene.
-pub(super) async fn scene(
-    State(console): State<Arc<Console>>,
-    visitor: Visitor,
-    Named(id): Named<String>,
-) -> Result<Response, Failed> {
-    visitor.may_look()?;
-    let (stored, run) = console.app.read(&RunId::new(id)).await?;
-    visitor.may_see(&stored.head.agent)?;
+pub(super) async fn scene(console: Console, visitor: Visitor, Named(id): Named<String>) -> Result<Response, Failed> {
+    let (stored, run) = read(&console, &visitor, &RunId::new(id)).await?;
     // It is played line by line: too long for a thread that answers requests.
     let told = tokio::task::spawn_blocking(move || gesta_scene::from_log(&run.plan().spec, &stored.events));
     let text = told.await.map_err(|_| Problem::internal("the run cannot be told as a scene"))?;
@@ -95,7 +88,7 @@ pub(super) async fn scene(
 
 /// Cancels a run.
 pub(super) async fn cancel(
-    State(console): State<Arc<Console>>,
+    console: Console,
     visitor: Visitor,
     Named(id): Named<String>,
     _posted: Posted,
@@ -103,7 +96,7 @@ pub(super) async fn cancel(
     visitor.asker()?.may(&[Scope::Run])?;
     let head = console.app.store.head(&RunId::new(id)).await?;
     visitor.may(&[Scope::Run], &head.agent)?;
-    console.app.note(visitor.asker()?, "cancel", head.run.as_str()).await?;
+    console.app.note(visitor.asker()?, "cancel", head.run.as_str(), Some(&head.agent)).await?;
     work::cancel(&console.app, &head).await?;
     Ok(Redirect::to(&run_address(&head.run)).into_response())
 }

@@ -1,8 +1,5 @@
 //! The list of runs, with a filter, pages and the charts.
 
-use std::sync::Arc;
-
-use axum::extract::State;
 use axum::response::Response;
 use gesta_run::{ContactId, ConversationId, Outcome, Status};
 use gesta_store::{PAGE_MAX, RunFilter, RunHead};
@@ -17,6 +14,7 @@ use super::parts::{badge, length, moment, run_address, short, standing, visible,
 use super::who::Visitor;
 use super::{Console, chart, now};
 use crate::extract::{Asked, cursor_of, cursor_text};
+use crate::keys::Scope;
 use crate::problem::Problem;
 
 /// How many runs stand on a page.
@@ -92,18 +90,18 @@ impl RunsAsked {
 
 /// The page.
 pub(super) async fn page(
-    State(console): State<Arc<Console>>,
+    console: Console,
     visitor: Visitor,
     Asked(asked): Asked<RunsAsked>,
 ) -> Result<Response, Failed> {
-    visitor.may_look()?;
+    visitor.asker()?.may(&[Scope::Read])?;
     let (mut listed, next) = find(&console, &visitor, &asked).await?;
     listed.retain(|head| visitor.sees(&head.agent));
-    let facts = console.facts.of(&console.app, &listed).await;
+    let facts = console.app.facts.of(&console.app, &listed).await;
     let recent = RunFilter { since: Some(chart::since(now())), limit: PAGE_MAX, ..RunFilter::default() };
     let mut recent = console.app.store.runs(&recent).await?;
     recent.retain(|head| visitor.sees(&head.agent));
-    let of_recent = console.facts.of(&console.app, &recent).await;
+    let of_recent = console.app.facts.of(&console.app, &recent).await;
     let whole = recent.len() < PAGE_MAX as usize && of_recent.iter().all(Option::is_some);
     let version: u64 = recent.iter().map(|head| head.events).sum();
     let body = html! {

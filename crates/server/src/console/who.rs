@@ -11,14 +11,18 @@ use url::form_urlencoded;
 use super::door;
 use super::failed::Failed;
 use crate::app::App;
+use crate::ask::Asker;
 use crate::extract::body_of;
-use crate::keys::{self, Asker, Scope};
+use crate::hosts::Arrived;
+use crate::keys::{self, Scope};
 use crate::problem::Problem;
 
 /// The cookie that a page's forms are bound to.
 const COOKIE: &str = "gesta_console";
 /// Bytes of a form: a result that a person hands in may be long.
 const FORM_BYTES_MAX: usize = 4 << 20;
+/// Bytes of what somebody sends whom nobody knows yet: a key, and where to go with it.
+const STRANGERS_FORM_BYTES_MAX: usize = 16 << 10;
 /// Nothing from elsewhere, no script or style within a page, no page of ours within another's.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
                       form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
@@ -29,8 +33,8 @@ const SESSION: &str = "gesta_session";
 const PURPOSE: &str = "console session";
 /// How long a session lasts.
 const SESSION_MS: i64 = 12 * 3_600_000;
-/// What a key must be good for to see runs and holds.
-const SEES: [Scope; 3] = [Scope::Read, Scope::Answer, Scope::Run];
+/// What a key must be good for to see holds. Here as over the API, whole runs are for those who may read.
+const SEES: [Scope; 2] = [Scope::Read, Scope::Answer];
 
 /// Somebody who may use the console.
 #[derive(Debug, Clone)]
@@ -39,6 +43,8 @@ pub(super) struct Visitor {
     asker: Option<Asker>,
     /// What forms carry, so that no other site can send one.
     pub(super) token: String,
+    /// From which address, and whether over TLS, as far as a trusted proxy tells.
+    pub(super) arrived: Arrived,
 }
 
 impl Visitor {
@@ -57,7 +63,12 @@ impl Visitor {
         self.asker.as_ref().is_some_and(|it| it.has(&[scope]))
     }
 
-    /// They must be allowed to look at runs and holds at all.
+    /// Whether their key is for this agent.
+    pub(super) fn knows(&self, agent: &str) -> bool {
+        self.asker.as_ref().is_some_and(|it| it.knows(agent))
+    }
+
+    /// They must be allowed to look at holds at all.
     pub(super) fn may_look(&self) -> Result<(), Problem> {
         self.asker()?.may(&SEES)
     }
@@ -77,6 +88,11 @@ impl Visitor {
         self.asker.as_ref().and_then(Asker::only_agent)
     }
 
+    /// Where they begin: at what waits, or where they may see nothing of it, at what they may try.
+    pub(super) fn home(asker: &Asker) -> &'static str {
+        if asker.has(&SEES) { "/console" } else { "/console/agents" }
+    }
+
     /// Whether they came in with a key.
     pub(super) fn has_key(&self) -> bool {
         self.asker.as_ref().is_some_and(Asker::has_key)
@@ -94,7 +110,7 @@ pub(crate) fn is_path(path: &str) -> bool {
 
 /// Whoever has a session. The console's pages are shown to them as to somebody with their key.
 pub(crate) async fn session(app: &App, headers: &HeaderMap, from: &str) -> Result<Option<Asker>, Problem> {
-    let Some(sealed) = cookie_of(headers, SESSION) else { return Ok(None) };
+    let Some(sealed) = session_of(headers) else { return Ok(None) };
     let secrets = app.sealing().await?;
     let content = secrets.unseal(PURPOSE, sealed).ok().and_then(|it| it.split_once('.'));
     match content {
@@ -103,6 +119,11 @@ pub(crate) async fn session(app: &App, headers: &HeaderMap, from: &str) -> Resul
         }
         _ => Ok(None),
     }
+}
+
+/// What a request shows of a session, whether it is good or not.
+pub(crate) fn session_of(headers: &HeaderMap) -> Option<&str> {
+    cookie_of(headers, SESSION)
 }
 
 /// The header that begins a session, or, without anybody, ends it.
@@ -120,7 +141,7 @@ pub(super) async fn session_header(app: &App, asker: Option<&Asker>, safe: bool)
 }
 
 /// Says who asks: whoever the server's keys know, and what their forms carry.
-fn who(asker: Option<Asker>, headers: &HeaderMap) -> Result<(Visitor, Option<String>), Problem> {
+fn who(asker: Option<Asker>, arrived: Arrived, headers: &HeaderMap) -> Result<(Visitor, Option<String>), Problem> {
     let (cookie, new) = match cookie(headers) {
         Some(cookie) => (cookie, None),
         None => {
@@ -128,7 +149,7 @@ fn who(asker: Option<Asker>, headers: &HeaderMap) -> Result<(Visitor, Option<Str
             (cookie.clone(), Some(cookie))
         }
     };
-    Ok((Visitor { asker, token: sha256_hex(format!("form of {cookie}").as_bytes()) }, new))
+    Ok((Visitor { asker, token: sha256_hex(format!("form of {cookie}").as_bytes()), arrived }, new))
 }
 
 fn cookie_of<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
@@ -150,7 +171,9 @@ fn random() -> Result<String, Problem> {
 /// Stands before all pages.
 pub(super) async fn guard(mut request: Request, next: Next) -> Response {
     let asker = request.extensions().get::<Asker>().cloned();
-    let (mut response, new) = match who(asker, request.headers()) {
+    let arrived = request.extensions().get::<Arrived>().cloned().unwrap_or_default();
+    let is_safe = arrived.is_safe;
+    let (mut response, new) = match who(asker, arrived, request.headers()) {
         Ok((visitor, new)) if visitor.asker.is_none() && !door::is_open(request.uri().path()) => {
             (door::closed(&request), new)
         }
@@ -173,7 +196,8 @@ pub(super) async fn guard(mut request: Request, next: Next) -> Response {
     }
     // What contacts said is for nobody's cache.
     headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
-    let set = new.and_then(|it| format!("{COOKIE}={it}; Path=/console; HttpOnly; SameSite=Lax").parse().ok());
+    let safe = if is_safe { "; Secure" } else { "" };
+    let set = new.and_then(|it| format!("{COOKIE}={it}; Path=/console; HttpOnly; SameSite=Lax{safe}").parse().ok());
     if let Some(set) = set {
         headers.append(header::SET_COOKIE, set);
     }
@@ -194,7 +218,7 @@ pub(super) struct Posted {
     fields: Vec<(String, String)>,
     /// The page's script sent it, and puts what is answered into the page.
     pub(super) by_script: bool,
-    /// It came over TLS, as far as the browser knows.
+    /// It came over TLS, as far as the browser or a trusted proxy knows.
     pub(super) is_safe: bool,
 }
 
@@ -223,8 +247,10 @@ impl<S: Send + Sync> FromRequest<S> for Posted {
         let (mut parts, body) = request.into_parts();
         let visitor = Visitor::from_request_parts(&mut parts, state).await?;
         let by_script = is_by_script(&parts.headers);
-        let is_safe = parts.headers.get(header::ORIGIN).is_some_and(|it| it.as_bytes().starts_with(b"https://"));
-        let body = body_of(body, FORM_BYTES_MAX).await.map_err(Failed)?;
+        let by_tls = parts.headers.get(header::ORIGIN).is_some_and(|it| it.as_bytes().starts_with(b"https://"));
+        let is_safe = by_tls || visitor.arrived.is_safe;
+        let bytes_max = if visitor.asker.is_some() { FORM_BYTES_MAX } else { STRANGERS_FORM_BYTES_MAX };
+        let body = body_of(body, bytes_max).await.map_err(Failed)?;
         let fields: Vec<(String, String)> = form_urlencoded::parse(&body).into_owned().collect();
         let posted = Self { fields, by_script, is_safe };
         if posted.get("token") == Some(visitor.token.as_str()) { Ok(posted) } else { Err(Failed(foreign())) }
@@ -251,12 +277,12 @@ mod tests {
 
     #[test]
     fn a_visitor_is_known_again_by_a_cookie_of_ours_alone() {
-        let (first, new) = who(None, &headers(&[])).unwrap();
+        let (first, new) = who(None, Arrived::default(), &headers(&[])).unwrap();
         let cookie = format!("a=b; {COOKIE}={}; c=d", new.unwrap());
-        let (again, new) = who(None, &headers(&[("cookie", &cookie)])).unwrap();
+        let (again, new) = who(None, Arrived::default(), &headers(&[("cookie", &cookie)])).unwrap();
         assert_eq!((again.token, new), (first.token.clone(), None));
         for other in ["gesta_console=", "gesta_console=abc", "xgesta_console=1", "gesta_console", ""] {
-            let (it, new) = who(None, &headers(&[("cookie", other)])).unwrap();
+            let (it, new) = who(None, Arrived::default(), &headers(&[("cookie", other)])).unwrap();
             assert!(new.is_some() && it.token != first.token, "{other}");
         }
     }

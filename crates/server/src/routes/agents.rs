@@ -1,8 +1,5 @@
 //! Agents: what is served here, and what each may do.
 
-use std::sync::Arc;
-
-use axum::extract::State;
 use axum::response::Response;
 use gesta_run::{ToolEffect, ToolSpec};
 use gesta_runtime::folder::{Body, Folder};
@@ -11,10 +8,12 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::json;
-use crate::app::{App, Live};
+use crate::app::Live;
+use crate::apps::Mine;
+use crate::ask::Asker;
 use crate::described::Accepts;
 use crate::extract::Named;
-use crate::keys::{Asker, Scope};
+use crate::keys::Scope;
 use crate::problem::{Problem, ProblemBody};
 use crate::wire::Page;
 
@@ -57,7 +56,7 @@ impl AgentBody {
         (status = "default", description = "Not listed", body = ProblemBody, content_type = "application/problem+json"),
     )
 )]
-pub(crate) async fn list(State(app): State<Arc<App>>, asker: Asker) -> Response {
+pub(crate) async fn list(Mine(app): Mine, asker: Asker) -> Response {
     let known = app.agents.iter().filter(|(name, _)| asker.knows(name));
     let items: Vec<AgentBody> = known.map(|(_, live)| AgentBody::of(live)).collect();
     json(&Page { items, next: None })
@@ -148,11 +147,7 @@ impl ToolBody {
         (status = "default", description = "Not listed", body = ProblemBody, content_type = "application/problem+json"),
     )
 )]
-pub(crate) async fn tools(
-    State(app): State<Arc<App>>,
-    asker: Asker,
-    Named(agent): Named<String>,
-) -> Result<Response, Problem> {
+pub(crate) async fn tools(Mine(app): Mine, asker: Asker, Named(agent): Named<String>) -> Result<Response, Problem> {
     asker.may_with(&Scope::ALL, &agent)?;
     let live = app.agent(&agent)?;
     let specs = &live.agent.agent().plan().spec.tools;

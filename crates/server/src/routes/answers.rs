@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use axum::extract::State;
+use axum::extract::{FromRequest, Request, State};
 use axum::response::Response;
 use gesta_run::{Accepts, CallId, HoldAnswer, HoldReply, RunId};
 use gesta_runtime::Resume;
@@ -11,10 +11,12 @@ use http::HeaderMap;
 
 use super::{head_of, json, wants_events};
 use crate::app::App;
+use crate::apps::{Apps, Mine};
+use crate::ask::Asker;
 use crate::described::{ResumedBody, StreamEventBody};
 use crate::extract::{Json, Named};
 use crate::follow::{self, Until};
-use crate::keys::{Asker, Scope};
+use crate::keys::Scope;
 use crate::problem::{Problem, ProblemBody};
 use crate::told::Mark;
 use crate::wire::AnswersBody;
@@ -41,14 +43,16 @@ use crate::work;
     )
 )]
 pub(crate) async fn answer(
-    State(app): State<Arc<App>>,
+    Mine(app): Mine,
     asker: Asker,
     Named(run): Named<String>,
     headers: HeaderMap,
-    Json(body): Json<AnswersBody>,
+    State(apps): State<Arc<Apps>>,
+    request: Request,
 ) -> Result<Response, Problem> {
     let run = RunId::new(run);
     let head = head_of(&app, &asker, &[Scope::Answer, Scope::Run], &run).await?;
+    let Json(body) = Json::<AnswersBody>::from_request(request, &apps).await?;
     let open = open_holds(&app, &run).await?;
     let ids: Vec<CallId> = open.iter().map(|open| open.hold.id.clone()).collect();
     let answers = body.answers.into_iter().enumerate().map(|(at, answer)| answer.answer(at, &run, &ids));
@@ -56,13 +60,13 @@ pub(crate) async fn answer(
     if !asker.has(&[Scope::Answer]) {
         only_own_tools(&asker, &answers, &open)?;
     }
-    let deeds = answers.iter().map(|answer| deed(&app, &asker, answer)).collect::<Vec<_>>();
+    let deeds = answers.iter().map(|answer| deed(&app, &asker, answer, &head.agent)).collect::<Vec<_>>();
     app.front.note(deeds).await?;
     let resume = Resume { answers, trips_max: body.trips_max, force: body.force, ..Resume::default() };
     let begun = match work::resume(&app, &head, resume).await {
         Ok(begun) => begun,
         Err(why) => {
-            app.note(&asker, &format!("refused: {}", why.code()), run.as_str()).await?;
+            app.note(&asker, &format!("refused: {}", why.code()), run.as_str(), Some(&head.agent)).await?;
             return Err(why);
         }
     };
@@ -89,7 +93,7 @@ fn only_own_tools(asker: &Asker, answers: &[HoldAnswer], open: &[OpenHold]) -> R
 }
 
 /// What the audit keeps of an answer: everything but what it says.
-pub(crate) fn deed(app: &App, asker: &Asker, answer: &HoldAnswer) -> Deed {
+pub(crate) fn deed(app: &App, asker: &Asker, answer: &HoldAnswer, agent: &str) -> Deed {
     let binding = &answer.binding;
     let (what, edited) = match &answer.answer {
         HoldReply::Approve { arguments: Some(arguments) } => ("approve_edited", Some(arguments)),
@@ -108,6 +112,6 @@ pub(crate) fn deed(app: &App, asker: &Asker, answer: &HoldAnswer) -> Deed {
         tool: Some(binding.tool.clone()),
         fingerprint: Some(fingerprint),
         config: Some(binding.config_version.clone()),
-        ..app.deed(asker, what, binding.run_id.as_str())
+        ..app.deed(asker, what, binding.run_id.as_str(), Some(agent))
     }
 }

@@ -1,17 +1,15 @@
 //! The audit: who answered what, in a chain that shows every change.
 
-use std::sync::Arc;
-
-use axum::extract::State;
 use axum::response::Response;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::{json, runs::page_of};
-use crate::app::App;
+use crate::apps::Mine;
+use crate::ask::Asker;
 use crate::described::AuditBody;
 use crate::extract::Asked;
-use crate::keys::{Asker, Scope};
+use crate::keys::Scope;
 use crate::problem::{Problem, ProblemBody};
 use crate::wire::Page;
 
@@ -29,7 +27,8 @@ pub(crate) struct AuditAsked {
 /// Read the audit, the oldest first.
 ///
 /// Each record names the hash of the one before: `hash` is SHA-256 over the canonical JSON (keys sorted, no white space)
-/// of `{"deed": …, "previous": …, "seq": …}`, where the deed is the rest of the record.
+/// of `{"deed": …, "previous": …, "seq": …}`, where the deed is the rest of the record. A key for some agents is shown what
+/// is about them alone, which is no whole chain.
 #[utoipa::path(
     get, path = "/v1/audit", operation_id = "read_audit", tag = "server", params(AuditAsked),
     responses(
@@ -37,15 +36,15 @@ pub(crate) struct AuditAsked {
         (status = "default", description = "Not read", body = ProblemBody, content_type = "application/problem+json"),
     )
 )]
-pub(crate) async fn read(
-    State(app): State<Arc<App>>,
-    asker: Asker,
-    Asked(asked): Asked<AuditAsked>,
-) -> Result<Response, Problem> {
+pub(crate) async fn read(Mine(app): Mine, asker: Asker, Asked(asked): Asked<AuditAsked>) -> Result<Response, Problem> {
     asker.may(&[Scope::Admin])?;
     let limit = page_of(asked.limit)?;
-    let items = app.front.audit(asked.after.unwrap_or_default(), limit).await?;
+    let mut items = app.front.audit(asked.after.unwrap_or_default(), limit).await?;
     let full = items.len() == limit as usize;
     let next = items.last().filter(|_| full).map(|last| last.seq.to_string());
+    items.retain(|record| match &record.deed.agent {
+        Some(agent) => asker.knows(agent),
+        None => asker.knows_all(None),
+    });
     Ok(json(&Page { items, next }))
 }

@@ -1,8 +1,5 @@
 //! Conversations: list, read with their history, erase.
 
-use std::sync::Arc;
-
-use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use gesta_run::{ConversationId, Message};
 use gesta_store::ConversationHead;
@@ -11,10 +8,11 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::{json, runs::page_of};
-use crate::app::App;
+use crate::apps::Mine;
+use crate::ask::Asker;
 use crate::described::ConversationHeadBody;
 use crate::extract::{Asked, Named};
-use crate::keys::{Asker, Scope};
+use crate::keys::Scope;
 use crate::problem::{Problem, ProblemBody};
 use crate::wire::Page;
 
@@ -45,7 +43,7 @@ pub(crate) struct ConversationsAsked {
     )
 )]
 pub(crate) async fn list(
-    State(app): State<Arc<App>>,
+    Mine(app): Mine,
     asker: Asker,
     Asked(asked): Asked<ConversationsAsked>,
 ) -> Result<Response, Problem> {
@@ -85,7 +83,7 @@ pub(crate) struct ConversationPage {
     )
 )]
 pub(crate) async fn read(
-    State(app): State<Arc<App>>,
+    Mine(app): Mine,
     asker: Asker,
     Named(name): Named<String>,
     Asked(asked): Asked<HistoryAsked>,
@@ -111,18 +109,14 @@ pub(crate) async fn read(
         (status = "default", description = "Not erased", body = ProblemBody, content_type = "application/problem+json"),
     )
 )]
-pub(crate) async fn erase(
-    State(app): State<Arc<App>>,
-    asker: Asker,
-    Named(name): Named<String>,
-) -> Result<Response, Problem> {
+pub(crate) async fn erase(Mine(app): Mine, asker: Asker, Named(name): Named<String>) -> Result<Response, Problem> {
     asker.may(&[Scope::Admin])?;
     let conversation = ConversationId::new(name);
     let head = app.store.conversation(&conversation).await?.ok_or_else(|| none(&conversation))?;
     asker.may_with(&[Scope::Admin], &head.agent)?;
     // The name may tell who it was: of what is erased only its hash stays.
     let subject = gesta_run::json::sha256_hex(conversation.as_str().as_bytes());
-    app.note(&asker, "erase", &subject).await?;
+    app.note(&asker, "erase", &subject, Some(&head.agent)).await?;
     if app.store.erase(&conversation).await? {
         Ok(StatusCode::NO_CONTENT.into_response())
     } else {

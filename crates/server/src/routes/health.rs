@@ -1,11 +1,8 @@
 //! Whether the server lives, and whether it takes work.
 
-use std::sync::Arc;
-
-use axum::extract::State;
 use gesta_store::RunFilter;
 
-use crate::app::App;
+use crate::apps::Mine;
 use crate::problem::{Problem, ProblemBody};
 
 /// Whether the process answers.
@@ -22,7 +19,7 @@ pub(crate) async fn alive() -> &'static str {
         (status = "default", description = "It does not", body = ProblemBody, content_type = "application/problem+json"),
     )
 )]
-pub(crate) async fn ready(State(app): State<Arc<App>>) -> Result<&'static str, Problem> {
+pub(crate) async fn ready(Mine(app): Mine) -> Result<&'static str, Problem> {
     if app.works.is_stopping() {
         return Err(Problem::busy("stopping", "the server is being stopped", 5));
     }

@@ -1,8 +1,5 @@
 //! Holds: what waits for somebody outside.
 
-use std::sync::Arc;
-
-use axum::extract::State;
 use axum::response::Response;
 use gesta_run::message::text_of;
 use gesta_run::{CallId, ContactId, HoldKind, RunId, Timestamp};
@@ -14,9 +11,11 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::{agent_asked, head_of, json, runs::page_of};
 use crate::app::App;
+use crate::apps::Mine;
+use crate::ask::Asker;
 use crate::described::{OpenHoldBody, RunHeadBody};
 use crate::extract::{Asked, Named, cursor_of, cursor_text};
-use crate::keys::{Asker, Scope};
+use crate::keys::Scope;
 use crate::problem::{Problem, ProblemBody};
 use crate::told::answer_of;
 use crate::wire::Page;
@@ -75,11 +74,7 @@ pub(crate) struct HoldsAsked {
         (status = "default", description = "Not listed", body = ProblemBody, content_type = "application/problem+json"),
     )
 )]
-pub(crate) async fn list(
-    State(app): State<Arc<App>>,
-    asker: Asker,
-    Asked(asked): Asked<HoldsAsked>,
-) -> Result<Response, Problem> {
+pub(crate) async fn list(Mine(app): Mine, asker: Asker, Asked(asked): Asked<HoldsAsked>) -> Result<Response, Problem> {
     asker.may(&SEES_HOLDS)?;
     let limit = page_of(asked.limit)?;
     let filter = HoldFilter {
@@ -143,7 +138,7 @@ struct LedToIt {
     )
 )]
 pub(crate) async fn read(
-    State(app): State<Arc<App>>,
+    Mine(app): Mine,
     asker: Asker,
     Named((run, call)): Named<(String, String)>,
 ) -> Result<Response, Problem> {

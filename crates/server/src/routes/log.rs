@@ -1,8 +1,5 @@
 //! The log of a run, whole: what shows it, plays it again, or makes a scene of it.
 
-use std::sync::Arc;
-
-use axum::extract::State;
 use axum::response::Response;
 use gesta_run::{Event, PlanSpec};
 use gesta_store::RunHead;
@@ -10,10 +7,11 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::{head_of, json};
-use crate::app::App;
+use crate::apps::Mine;
+use crate::ask::Asker;
 use crate::described::RunHeadBody;
 use crate::extract::Named;
-use crate::keys::{Asker, Scope};
+use crate::keys::Scope;
 use crate::problem::{Problem, ProblemBody};
 
 /// A run's log, and the plan under which it is read.
@@ -39,11 +37,7 @@ pub(crate) struct LogBody {
         (status = "default", description = "Not read", body = ProblemBody, content_type = "application/problem+json"),
     )
 )]
-pub(crate) async fn read(
-    State(app): State<Arc<App>>,
-    asker: Asker,
-    Named(run): Named<String>,
-) -> Result<Response, Problem> {
+pub(crate) async fn read(Mine(app): Mine, asker: Asker, Named(run): Named<String>) -> Result<Response, Problem> {
     let head = head_of(&app, &asker, &[Scope::Read], &run.as_str().into()).await?;
     let (stored, run) = app.read(&head.run).await?;
     Ok(json(&LogBody { head: stored.head, plan: run.plan().spec.clone(), events: stored.events }))

@@ -6,6 +6,7 @@ mod audit;
 mod conversations;
 mod health;
 mod holds;
+mod keys;
 mod log;
 pub(crate) mod metrics;
 mod run_events;
@@ -25,7 +26,9 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::app::App;
-use crate::keys::{Asker, Scope};
+use crate::apps::Apps;
+use crate::ask::Asker;
+use crate::keys::Scope;
 use crate::problem::Problem;
 
 /// What the document says of the server itself.
@@ -40,13 +43,14 @@ use crate::problem::Problem;
         (name = "holds", description = "Calls and actions that wait for somebody outside."),
         (name = "conversations", description = "All turns with one contact."),
         (name = "agents", description = "What is served here."),
+        (name = "keys", description = "Who may ask, and for what."),
         (name = "server", description = "How the server itself is.")
     )
 )]
 struct Document;
 
 /// All routes, and the document that describes them.
-pub(crate) fn all() -> (Router<Arc<App>>, utoipa::openapi::OpenApi) {
+pub(crate) fn all() -> (Router<Arc<Apps>>, utoipa::openapi::OpenApi) {
     OpenApiRouter::with_openapi(Document::openapi())
         .routes(routes!(runs::begin))
         .routes(routes!(runs::list))
@@ -61,6 +65,8 @@ pub(crate) fn all() -> (Router<Arc<App>>, utoipa::openapi::OpenApi) {
         .routes(routes!(conversations::read, conversations::erase))
         .routes(routes!(agents::list))
         .routes(routes!(agents::tools))
+        .routes(routes!(keys::list, keys::make))
+        .routes(routes!(keys::revoke))
         .routes(routes!(audit::read))
         .routes(routes!(health::alive))
         .routes(routes!(health::ready))

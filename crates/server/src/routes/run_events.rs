@@ -1,8 +1,5 @@
 //! The events of a run, as a stream that can be taken up again where it broke off.
 
-use std::sync::Arc;
-
-use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use gesta_run::{RunId, Status};
 use http::{HeaderMap, StatusCode};
@@ -10,11 +7,11 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::{head_of, runs::SEES};
-use crate::app::App;
+use crate::apps::Mine;
+use crate::ask::Asker;
 use crate::described::StreamEventBody;
 use crate::extract::{Asked, Named};
 use crate::follow::{self, Until};
-use crate::keys::Asker;
 use crate::problem::{Problem, ProblemBody};
 use crate::told::Mark;
 
@@ -48,7 +45,7 @@ pub(crate) struct EventsAsked {
     )
 )]
 pub(crate) async fn follow(
-    State(app): State<Arc<App>>,
+    Mine(app): Mine,
     asker: Asker,
     Named(run): Named<String>,
     headers: HeaderMap,

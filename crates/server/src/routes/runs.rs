@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::Extension;
-use axum::extract::State;
+use axum::extract::{FromRequest, Request, State};
 use axum::response::Response;
 use gesta_run::{ContactId, ConversationId, RunId, Status, Timestamp};
 use gesta_runtime::Ask;
@@ -13,11 +13,12 @@ use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 
 use super::{agent_asked, head_of, json, wants_events};
-use crate::app::App;
+use crate::apps::{Apps, Mine};
+use crate::ask::Asker;
 use crate::described::{ResultBody, RunHeadBody, StreamEventBody};
 use crate::extract::{Asked, Json, Named, cursor_of, cursor_text};
 use crate::follow::{self, Until};
-use crate::keys::{Asker, Scope};
+use crate::keys::Scope;
 use crate::problem::{Problem, ProblemBody};
 use crate::repeat::ItsRun;
 use crate::wire::{NewRunBody, Page};
@@ -56,14 +57,16 @@ const NAME_BYTES_MAX: usize = 256;
     )
 )]
 pub(crate) async fn begin(
-    State(app): State<Arc<App>>,
+    Mine(app): Mine,
     asker: Asker,
     Named(agent): Named<String>,
     its: Option<Extension<ItsRun>>,
     headers: HeaderMap,
-    Json(body): Json<NewRunBody>,
+    State(apps): State<Arc<Apps>>,
+    request: Request,
 ) -> Result<Response, Problem> {
     asker.may_with(&[Scope::Run], &agent)?;
+    let Json(body) = Json::<NewRunBody>::from_request(request, &apps).await?;
     let streams = body.stream || wants_events(&headers);
     let its = its.map(|Extension(ItsRun(run))| run);
     if let Some(run) = &its
@@ -146,11 +149,7 @@ pub(crate) struct RunsAsked {
         (status = "default", description = "Not listed", body = ProblemBody, content_type = "application/problem+json"),
     )
 )]
-pub(crate) async fn list(
-    State(app): State<Arc<App>>,
-    asker: Asker,
-    Asked(asked): Asked<RunsAsked>,
-) -> Result<Response, Problem> {
+pub(crate) async fn list(Mine(app): Mine, asker: Asker, Asked(asked): Asked<RunsAsked>) -> Result<Response, Problem> {
     asker.may(&[Scope::Read])?;
     let limit = page_of(asked.limit)?;
     let filter = RunFilter {
@@ -198,11 +197,7 @@ pub(super) fn page_of(limit: Option<u32>) -> Result<u32, Problem> {
         (status = "default", description = "Not read", body = ProblemBody, content_type = "application/problem+json"),
     )
 )]
-pub(crate) async fn read(
-    State(app): State<Arc<App>>,
-    asker: Asker,
-    Named(run): Named<String>,
-) -> Result<Response, Problem> {
+pub(crate) async fn read(Mine(app): Mine, asker: Asker, Named(run): Named<String>) -> Result<Response, Problem> {
     let head = head_of(&app, &asker, &SEES, &RunId::new(run)).await?;
     let (_, run) = app.read(&head.run).await?;
     Ok(json(&run.result()))
@@ -219,12 +214,8 @@ pub(crate) async fn read(
         (status = "default", description = "Not cancelled", body = ProblemBody, content_type = "application/problem+json"),
     )
 )]
-pub(crate) async fn cancel(
-    State(app): State<Arc<App>>,
-    asker: Asker,
-    Named(run): Named<String>,
-) -> Result<Response, Problem> {
+pub(crate) async fn cancel(Mine(app): Mine, asker: Asker, Named(run): Named<String>) -> Result<Response, Problem> {
     let head = head_of(&app, &asker, &[Scope::Run], &RunId::new(run)).await?;
-    app.note(&asker, "cancel", head.run.as_str()).await?;
+    app.note(&asker, "cancel", head.run.as_str(), Some(&head.agent)).await?;
     Ok(json(&work::cancel(&app, &head).await?))
 }

@@ -156,16 +156,20 @@ async fn a_key_opens_what_it_is_good_for_and_strangers_see_the_door() {
     let stranger = world.client();
     // For each path: nobody, read, answer, run, another agent's.
     for (path, expected) in [
-        ("/console", [303, 200, 200, 200, 200]),
-        ("/console/runs", [303, 200, 200, 200, 200]),
-        (&of_run, [303, 200, 200, 200, 403]),
-        (&format!("{of_run}/scene"), [303, 200, 200, 200, 403]),
-        (&hold, [303, 200, 200, 200, 403]),
-        ("/console/news?of=inbox", [303, 200, 200, 200, 200]),
+        ("/console", [303, 200, 200, 403, 200]),
+        ("/console/runs", [303, 200, 403, 403, 200]),
+        (&of_run, [303, 200, 403, 403, 403]),
+        (&format!("{of_run}/scene"), [303, 200, 403, 403, 403]),
+        (&hold, [303, 200, 200, 403, 403]),
+        ("/console/news?of=inbox", [303, 200, 200, 403, 200]),
+        ("/console/news?of=runs", [303, 200, 403, 403, 200]),
+        ("/console/news?of=conversations", [303, 200, 403, 403, 200]),
+        (&format!("/console/news?of=run&name={run}"), [303, 200, 403, 403, 403]),
+        ("/console/news?of=conversation&name=anna", [303, 200, 403, 403, 403]),
         ("/console/conversations", [303, 200, 403, 403, 200]),
         ("/console/conversations/anna", [303, 200, 403, 403, 403]),
         ("/console/agents", [303, 200, 200, 200, 200]),
-        ("/console/agents/desk", [303, 200, 200, 200, 403]),
+        ("/console/agents/desk", [303, 200, 403, 403, 403]),
         ("/console/agents/desk/try", [303, 403, 403, 200, 403]),
         ("/console/sign-in", [200, 303, 303, 303, 303]),
         ("/console/assets/console.css", [200; 5]),
@@ -187,7 +191,7 @@ async fn a_key_opens_what_it_is_good_for_and_strangers_see_the_door() {
         (&answer, &cancel, 403),
         (&other, &cancel, 403),
     ] {
-        let first = who.raw(Method::GET, "/console", None).await;
+        let first = who.raw(Method::GET, "/console/agents", None).await;
         let cookie = first.headers["set-cookie"].to_str().unwrap().split(';').next().unwrap().to_owned();
         let who = who.with("cookie", &cookie).with("content-type", FORM);
         let page = text(&who.raw(Method::GET, "/console/agents/desk/try", None).await);

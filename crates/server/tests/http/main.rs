@@ -10,6 +10,7 @@ mod holds;
 mod measures;
 mod repeats;
 mod requests;
+mod rights;
 mod runs;
 mod stops;
 mod support;

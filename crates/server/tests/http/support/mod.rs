@@ -4,6 +4,7 @@ mod client;
 mod described;
 mod gate;
 
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +12,7 @@ use std::time::Duration;
 use gesta_model::Lookup;
 use gesta_run::Timestamp;
 use gesta_runtime::folder::Folder;
-use gesta_server::{Hosts, Limits, Scope, Served, Server, Setup, Webhook};
+use gesta_server::{Hosts, Limits, NewKey, Scope, Served, Server, Setup, Webhook};
 use gesta_store::{Keys, Secrets, Sqlite, StoreOptions};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -29,6 +30,7 @@ pub(crate) struct World {
     serving: Option<Serving>,
     limits: Limits,
     needs_keys: bool,
+    proxies: Vec<IpAddr>,
     webhook: Option<(String, String)>,
 }
 
@@ -52,6 +54,7 @@ impl World {
             serving: None,
             limits,
             needs_keys: false,
+            proxies: Vec::new(),
             webhook: None,
         };
         world.start().await;
@@ -83,11 +86,27 @@ impl World {
 
     /// A client with a fresh key, and the key's id.
     pub(crate) async fn keyed(&self, scopes: &[Scope], agents: Option<&[&str]>) -> (Client, String) {
+        self.keyed_of(None, scopes, agents).await
+    }
+
+    /// The same, for this tenant.
+    pub(crate) async fn keyed_of(
+        &self,
+        tenant: Option<&str>,
+        scopes: &[Scope],
+        agents: Option<&[&str]>,
+    ) -> (Client, String) {
         let agents = agents.map(|agents| agents.iter().map(|it| (*it).to_owned()).collect());
-        let (shown, key) = gesta_server::new_key("test", scopes, agents, Timestamp(1)).unwrap();
+        let new = NewKey { name: "test", scopes, agents, tenant, at: Timestamp(1) };
+        let (shown, key) = gesta_server::new_key(new).unwrap();
         let store = &self.serving.as_ref().unwrap().store;
         store.put_key(key.clone()).await.unwrap();
         (self.client().with("authorization", &format!("Bearer {shown}")), key.id)
+    }
+
+    /// From the next start on it is reached through these.
+    pub(crate) fn behind(&mut self, proxies: &[&str]) {
+        self.proxies = proxies.iter().map(|it| it.parse().unwrap()).collect();
     }
 
     /// From the next start on with these limits.
@@ -115,10 +134,9 @@ impl World {
         let setup = Setup {
             agents: self.folders.iter().map(served).collect(),
             store: Arc::new(store.clone()),
-            front: Arc::new(store.clone()),
             secrets: Arc::new(move || Secrets::load(None, &data)),
             needs_keys: self.needs_keys,
-            hosts: Hosts { local: true, ..Hosts::default() },
+            hosts: Hosts { local: true, proxies: self.proxies.clone(), ..Hosts::default() },
             webhook: self.webhook.as_ref().map(|(url, secrets)| {
                 let mut webhook = Webhook::new(url, secrets, &env).unwrap();
                 webhook.retries = vec![Duration::ZERO; 3];
