@@ -11,10 +11,8 @@ KEY = os.environ.get("GESTA_API_KEY")
 
 BODIES = {"free_slots": lambda: json.load(open("slots.json")), "book_call": lambda slot: {"booked": slot}}
 SLOT = {"type": "object", "required": ["slot"], "properties": {"slot": {"type": "string"}}}
-TOOLS = [
-    {"name": "free_slots", "description": "Lists when a colleague can call."},
-    {"name": "book_call", "description": "Books a call.", "parameters": SLOT},
-]
+TOOLS = [{"name": "free_slots", "description": "Lists when a colleague can call."},
+         {"name": "book_call", "description": "Books a call.", "parameters": SLOT}]
 
 
 def events(path, body):
@@ -43,10 +41,14 @@ def events(path, body):
         time.sleep(0.2)
 
 
-path, body = "/v1/agents/desk/runs", {"input": sys.argv[1], "tools": TOOLS}
+path, body, trip, shown = "/v1/agents/desk/runs", {"input": sys.argv[1], "tools": TOOLS}, 0, {}
 while True:
     for name, event in events(path, body):
-        print(event["text"] if name == "reply.delta" else "", end="", flush=True)
+        trip = event.get("trip", trip)
+        if name in ("reply.delta", "reply.finished"):  # What is told again after a restart is shown once.
+            text, offset, seen = event["text"].encode(), event.get("offset", 0), shown.get(trip, 0)
+            print(text[max(0, seen - offset):].decode(), end="", flush=True)
+            shown[trip] = max(seen, offset + len(text))
     if name == "run.ended" or not event["result"]["deferred"]:
         break
     held = [hold for hold in event["result"]["deferred"] if hold["name"] in BODIES]
