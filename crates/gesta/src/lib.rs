@@ -16,6 +16,12 @@ pub mod guide {
     #[doc = include_str!("../../../docs/guides/server.md")]
     pub mod server {}
 
+    #[doc = include_str!("../../../docs/guides/approvals.md")]
+    pub mod approvals {}
+
+    #[doc = include_str!("../../../docs/guides/production.md")]
+    pub mod production {}
+
     #[doc = include_str!("../../../docs/guides/coming-from-typescript.md")]
     pub mod coming_from_typescript {}
 }
