@@ -110,7 +110,11 @@ fn browser(verbose: bool) -> Result<Count, String> {
     let (driver, chromium) = tools::chromium()?;
     let axe = tools::axe()?;
     let mut cargo = command("cargo test --no-fail-fast -p gesta-cli --test browser");
-    let cargo = cargo.env("GESTA_CHROMEDRIVER", driver).env("GESTA_CHROMIUM", chromium).env("GESTA_AXE", axe);
+    let cargo = cargo
+        .env("GESTA_CHROMEDRIVER", driver)
+        .env("GESTA_CHROMIUM", chromium)
+        .env("GESTA_AXE", axe)
+        .env(xtask::GROUP, "browser");
     Ok(shell::run(cargo, verbose))
 }
 
@@ -126,7 +130,7 @@ fn others(verbose: bool) -> Result<Count, String> {
     for (package, test) in &tests {
         cargo.args(["-p", package, "--test", test]);
     }
-    Ok(shell::run(cargo.env("GESTA_AIMOCK", aimock).env("GESTA_NODE", node), verbose))
+    Ok(shell::run(cargo.env(xtask::GROUP, "others").env("GESTA_AIMOCK", aimock).env("GESTA_NODE", node), verbose))
 }
 
 /// The tests that ask for a server by the variable `GESTA_TEST_POSTGRES`, and for the programs of one that they may
@@ -140,10 +144,15 @@ fn postgres(verbose: bool) -> Result<Count, String> {
     };
     let address = given.or_else(|| own.as_ref().map(xtask::postgres::Cluster::address)).unwrap_or_default();
     // Of the whole workspace, as the group `test` built it: other features would build everything again.
+    let tests = tests_that_name("GESTA_TEST_POSTGRES");
+    if tests.is_empty() {
+        return Err("no test asks for it".to_owned());
+    }
     let mut cargo = command("cargo test --workspace --no-fail-fast");
-    for (_, test) in &tests_that_name("GESTA_TEST_POSTGRES") {
+    for (_, test) in &tests {
         cargo.args(["--test", test]);
     }
+    cargo.env(xtask::GROUP, "postgres");
     Ok(shell::run(cargo.env("GESTA_TEST_POSTGRES", address).env("GESTA_TEST_POSTGRES_BIN", programs), verbose))
 }
 

@@ -31,10 +31,7 @@ const FIXTURES: &str = r#"{"fixtures": [
 ]}"#;
 
 fn mock(home: &Path, faults: &[&str]) -> Option<Mock> {
-    let Some(command) = std::env::var_os("GESTA_AIMOCK") else {
-        println!("not run: GESTA_AIMOCK names no aimock; `cargo xtask test --only others` sets it up");
-        return None;
-    };
+    let command = xtask::outside("GESTA_AIMOCK", "others")?;
     let fixtures = home.join("fixtures.json");
     std::fs::write(&fixtures, FIXTURES).unwrap();
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();

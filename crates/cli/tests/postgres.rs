@@ -46,10 +46,7 @@ fn example(name: &str) -> String {
 }
 
 fn server() -> Option<Cluster> {
-    let Some(programs) = std::env::var_os("GESTA_TEST_POSTGRES_BIN") else {
-        println!("not run: GESTA_TEST_POSTGRES_BIN names no programs; `cargo xtask test --only postgres` does");
-        return None;
-    };
+    let programs = xtask::outside("GESTA_TEST_POSTGRES_BIN", "postgres")?;
     Some(Cluster::start(Path::new(&programs)).unwrap())
 }
 

@@ -31,7 +31,7 @@ fn total_spent(customer_id: str) -> float {
 
 #[test]
 fn the_seed_by_itself_adds_a_tool_uses_it_and_says_what_is_wrong_with_another() {
-    let Some(seed) = seed() else { return };
+    let Some(seed) = seed() else { return println!("not run: ../shared/seeds is not beside the repository") };
     let terms = Terms { limits: Limits { call_time_max_ms: 300, ..Limits::default() }, ..Terms::default() };
     let mut seed = document(&seed, &terms);
     let called = seed.main(&mut desk()).unwrap();
@@ -44,7 +44,7 @@ fn the_seed_by_itself_adds_a_tool_uses_it_and_says_what_is_wrong_with_another() 
 
 #[test]
 fn the_seed_with_grants_calls_the_host_and_not_its_stand_in() {
-    let Some(seed) = seed() else { return };
+    let Some(seed) = seed() else { return println!("not run: ../shared/seeds is not beside the repository") };
     let mut seed = document(&seed, &terms());
     let added = call(&mut *seed, "add_tool", json!({"source": TOTAL_SPENT})).unwrap();
     assert_eq!(added.result, json!("added total_spent"));

@@ -211,10 +211,8 @@ async fn memory_and_sqlite_answer_the_same_and_hold_the_same() {
 
 #[tokio::test]
 async fn memory_and_postgres_answer_the_same_and_hold_the_same() {
-    let Ok(address) = std::env::var("GESTA_TEST_POSTGRES") else {
-        println!("not run: GESTA_TEST_POSTGRES names no server; `cargo xtask test --only postgres` sets one up");
-        return;
-    };
+    let Some(address) = xtask::outside("GESTA_TEST_POSTGRES", "postgres") else { return };
+    let address = address.into_string().unwrap();
     let (options, now) = options();
     let server = PostgresOptions { connections_max: 2, ..options.clone().into() };
     let server = Postgres::open(&address, server).await.unwrap();

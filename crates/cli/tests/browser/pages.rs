@@ -49,10 +49,7 @@ async fn findings(browser: &Browser, axe: &str) -> Vec<String> {
 async fn no_page_keeps_anybody_out_in_light_and_dark_narrow_and_wide() {
     before(&["desk", "coach", "shop"], async |world| {
         let pages = full(&world);
-        let axe = std::env::var("GESTA_AXE").ok().map(|path| std::fs::read_to_string(path).unwrap());
-        if axe.is_none() {
-            println!("not run: GESTA_AXE names no axe.min.js; `cargo xtask test --only browser` sets it up");
-        }
+        let axe = xtask::outside("GESTA_AXE", "browser").map(|path| std::fs::read_to_string(path).unwrap());
         let browser = world.browser().await;
         for width in [360, 1280] {
             let size = json!({ "width": width, "height": 800, "deviceScaleFactor": 1, "mobile": false });

@@ -55,10 +55,7 @@ pub(crate) async fn before_folders<F>(folders: &[PathBuf], first: &[&[&str]], te
 where
     F: Future<Output = ()> + Send + 'static,
 {
-    let Some(program) = std::env::var_os("GESTA_CHROMEDRIVER") else {
-        println!("not run: GESTA_CHROMEDRIVER names no chromedriver; `cargo xtask test --only browser` sets it up");
-        return;
-    };
+    let Some(program) = xtask::outside("GESTA_CHROMEDRIVER", "browser") else { return };
     let _one = ONE.lock().await;
     let data = tempfile::tempdir().unwrap();
     for command in first {

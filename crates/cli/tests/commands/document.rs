@@ -59,7 +59,7 @@ fn seed() -> Option<String> {
 
 #[test]
 fn the_seeds_document_runs_as_it_stands() {
-    let Some(seed) = seed() else { return };
+    let Some(seed) = seed() else { return println!("not run: ../shared/seeds is not beside the repository") };
     let home = Home::new();
     home.write("agent.stof", &seed);
     let said = home.gesta(&["document", "run", "agent.stof"]).ended(0).has(&["ms in the document"]);

@@ -83,10 +83,7 @@ pub(crate) async fn postgres_that_waits() -> Option<Bench> {
 
 /// A tenant for each case: an empty store without making a database anew.
 async fn on_server(claims_skip_locked: bool) -> Option<Bench> {
-    let Ok(address) = std::env::var("GESTA_TEST_POSTGRES") else {
-        println!("not run: GESTA_TEST_POSTGRES names no server; `cargo xtask test --only postgres` sets one up");
-        return None;
-    };
+    let address = xtask::outside("GESTA_TEST_POSTGRES", "postgres")?.into_string().unwrap();
     let (options, now) = options();
     let options = PostgresOptions { claims_skip_locked, connections_max: 4, ..options.into() };
     let server = Postgres::open(&address, options).await.unwrap();

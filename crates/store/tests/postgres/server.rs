@@ -14,19 +14,12 @@ pub(crate) const STEP_EVENTS: u64 = 3;
 
 /// The server that every test may use, and none may break.
 pub(crate) fn address() -> Option<String> {
-    let address = std::env::var("GESTA_TEST_POSTGRES").ok();
-    if address.is_none() {
-        println!("not run: GESTA_TEST_POSTGRES names no server; `cargo xtask test --only postgres` sets one up");
-    }
-    address
+    xtask::outside("GESTA_TEST_POSTGRES", "postgres")?.into_string().ok()
 }
 
 /// A server that is the test's alone.
 pub(crate) fn own_server() -> Option<Cluster> {
-    let Some(programs) = std::env::var_os("GESTA_TEST_POSTGRES_BIN") else {
-        println!("not run: GESTA_TEST_POSTGRES_BIN names no programs; `cargo xtask test --only postgres` does");
-        return None;
-    };
+    let programs = xtask::outside("GESTA_TEST_POSTGRES_BIN", "postgres")?;
     Some(Cluster::start(Path::new(&programs)).unwrap())
 }
 
