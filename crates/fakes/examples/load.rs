@@ -11,6 +11,7 @@ mod measured;
 #[path = "load/program.rs"]
 mod program;
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -18,7 +19,9 @@ use std::time::{Duration, Instant};
 use clap::Parser;
 use gesta_fakes::model::{Faults, Options, serve};
 use gesta_scene::Script;
+use tokio::task::JoinHandle;
 
+use asking::{Asked, Whom};
 use measured::Measured;
 use program::Program;
 
@@ -59,23 +62,23 @@ impl Load {
         let options = Options { faults, journal_entries_max: 10, ..Options::default() };
         let model = serve(script, options).await?;
         let own = asking::own_time(model.address()).await?;
-        let home = tempfile::tempdir()?;
-        let program = Program::start(&self.gesta, home.path(), &model.url_v1(), self.at_once)?;
         println!(
-            "{} runs at once for {} s; the model alone takes {} ms for one",
+            "{} at once for {} s; the model alone takes {} ms for what one run asks",
             self.at_once,
             self.seconds,
             own.as_millis()
         );
-        let (began, mut measured) = (Instant::now(), Measured::default());
-        let until = began + Duration::from_secs(self.seconds);
-        let asking: Vec<_> = (0..self.at_once)
-            .map(|nth| {
-                // People do not all speak at the same moment.
-                let wait = own * nth / self.at_once;
-                tokio::spawn(asking::ask_until(program.address(), wait, until))
-            })
-            .collect();
+        let until = Instant::now() + (own * 3).min(Duration::from_secs(self.seconds));
+        let mut alone = Measured::default();
+        for asking in self.ask(Whom::Model, model.address(), own, until) {
+            alone.add(asking.await?, own);
+        }
+        println!("the model asked by as many at once is late by {}", alone.added());
+        let home = tempfile::tempdir()?;
+        let program = Program::start(&self.gesta, home.path(), &model.url_v1(), self.at_once)?;
+        let mut measured = Measured::default();
+        let until = Instant::now() + Duration::from_secs(self.seconds);
+        let asking = self.ask(Whom::Server, program.address(), own, until);
         while Instant::now() < until {
             tokio::time::sleep(Duration::from_millis(500)).await;
             measured.look(&program);
@@ -87,5 +90,11 @@ impl Load {
         model.shut_down().await;
         let fine = measured.tell(self.at_once);
         Ok(if fine { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    }
+
+    /// So many who ask, until the time is up. People do not all speak at the same moment.
+    fn ask(&self, whom: Whom, at: SocketAddr, own: Duration, until: Instant) -> Vec<JoinHandle<Asked>> {
+        let wait = |nth| own * nth / self.at_once;
+        (0..self.at_once).map(|nth| tokio::spawn(asking::ask_until(whom, at, wait(nth), until))).collect()
     }
 }

@@ -16,6 +16,16 @@ use super::Failed;
 const SAID: &str = "What about order 7?";
 const REPLY: &str = "Order 7 is an armchair for 300 dollars. It has been delivered.";
 
+/// A connection that is used again, where there is one.
+type Line = Option<SendRequest<Full<Bytes>>>;
+
+/// Who is asked.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Whom {
+    Server,
+    Model,
+}
+
 /// What came of the runs of one who asks: the time of each, and what went wrong.
 #[derive(Debug, Default)]
 pub(crate) struct Asked {
@@ -23,14 +33,18 @@ pub(crate) struct Asked {
     pub(crate) wrong: Vec<String>,
 }
 
-/// Begins one run after another until the time is up.
-pub(crate) async fn ask_until(server: SocketAddr, wait: Duration, until: Instant) -> Asked {
+/// Asks one after another until the time is up: the server for runs, or the model itself.
+pub(crate) async fn ask_until(whom: Whom, at: SocketAddr, wait: Duration, until: Instant) -> Asked {
     tokio::time::sleep(wait).await;
     let mut asked = Asked::default();
     let mut line = None;
     while Instant::now() < until {
         let began = Instant::now();
-        match one_run(&mut line, server).await {
+        let came = match whom {
+            Whom::Server => one_run(&mut line, at).await,
+            Whom::Model => one_alone(&mut line, at).await,
+        };
+        match came {
             Ok(()) => asked.took.push(began.elapsed()),
             Err(why) => {
                 asked.wrong.push(why.to_string());
@@ -42,7 +56,7 @@ pub(crate) async fn ask_until(server: SocketAddr, wait: Duration, until: Instant
     asked
 }
 
-async fn one_run(line: &mut Option<SendRequest<Full<Bytes>>>, server: SocketAddr) -> Result<(), Failed> {
+async fn one_run(line: &mut Line, server: SocketAddr) -> Result<(), Failed> {
     let body = json!({ "input": SAID, "stream": true });
     let text = send(line, server, "/v1/agents/desk/runs", &body).await?;
     let last = text.trim_end().rsplit("\n\n").next().unwrap_or_default();
@@ -57,6 +71,17 @@ async fn one_run(line: &mut Option<SendRequest<Full<Bytes>>>, server: SocketAddr
 
 /// How long the model alone takes for what one run asks: the least of three times.
 pub(crate) async fn own_time(model: SocketAddr) -> Result<Duration, Failed> {
+    let (mut line, mut least) = (None, Duration::MAX);
+    for _ in 0..3 {
+        let began = Instant::now();
+        one_alone(&mut line, model).await?;
+        least = least.min(began.elapsed());
+    }
+    Ok(least)
+}
+
+/// What one run asks the model, asked without a run.
+async fn one_alone(line: &mut Line, model: SocketAddr) -> Result<(), Failed> {
     let call = json!({ "id": "f1", "type": "function",
         "function": { "name": "find_order", "arguments": "{\"order\":\"7\"}" } });
     let said = json!([{ "role": "user", "content": SAID }]);
@@ -64,25 +89,15 @@ pub(crate) async fn own_time(model: SocketAddr) -> Result<Duration, Failed> {
         { "role": "tool", "tool_call_id": "f1", "content": "{}" }]);
     let parameters = json!({ "type": "object", "properties": { "order": { "type": "string" } } });
     let tools = json!([{ "type": "function", "function": { "name": "find_order", "parameters": parameters } }]);
-    let (mut line, mut least) = (None, Duration::MAX);
-    for _ in 0..3 {
-        let began = Instant::now();
-        for messages in [&said, &found] {
-            let body = json!({ "model": "any", "stream": true, "messages": messages, "tools": tools });
-            send(&mut line, model, "/v1/chat/completions", &body).await?;
-        }
-        least = least.min(began.elapsed());
+    for messages in [&said, &found] {
+        let body = json!({ "model": "any", "stream": true, "messages": messages, "tools": tools });
+        send(line, model, "/v1/chat/completions", &body).await?;
     }
-    Ok(least)
+    Ok(())
 }
 
 /// Sends a request on this connection, or on a new one, and reads the whole answer.
-async fn send(
-    line: &mut Option<SendRequest<Full<Bytes>>>,
-    to: SocketAddr,
-    path: &str,
-    body: &Value,
-) -> Result<String, Failed> {
+async fn send(line: &mut Line, to: SocketAddr, path: &str, body: &Value) -> Result<String, Failed> {
     if line.as_ref().is_none_or(SendRequest::is_closed) {
         let (sender, connection) = handshake(TokioIo::new(TcpStream::connect(to).await?)).await?;
         tokio::spawn(connection);

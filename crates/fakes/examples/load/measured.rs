@@ -40,22 +40,23 @@ impl Measured {
         self.wrong.extend(asked.wrong);
     }
 
-    /// Prints it. Whether it is as it should be.
-    pub(crate) fn tell(mut self, at_once: u32) -> bool {
+    /// The times beyond the model's own, in words.
+    pub(crate) fn added(&mut self) -> String {
         self.added.sort_unstable();
-        let (runs, wrong) = (self.added.len(), self.wrong.len());
+        let runs = self.added.len();
         let ms = |share: usize| {
             let at = (runs * share / 1_000).min(runs.saturating_sub(1));
             self.added.get(at).map_or(0.0, |it| it.as_secs_f64() * 1_000.0)
         };
+        let (half, most, nearly_all, all) = (ms(500), ms(900), ms(990), ms(1_000));
+        format!("p50 {half:.1} ms, p90 {most:.1} ms, p99 {nearly_all:.1} ms, at most {all:.1} ms")
+    }
+
+    /// Prints it. Whether it is as it should be.
+    pub(crate) fn tell(mut self, at_once: u32) -> bool {
+        let (runs, wrong) = (self.added.len(), self.wrong.len());
         println!("{runs} runs completed, {wrong} went wrong");
-        println!(
-            "added latency: p50 {:.1} ms, p90 {:.1} ms, p99 {:.1} ms, most {:.1} ms",
-            ms(500),
-            ms(900),
-            ms(990),
-            ms(1_000)
-        );
+        println!("runs take longer than the model alone by {}", self.added());
         for why in self.wrong.iter().take(SHOWN_MAX) {
             println!("went wrong: {}", why.chars().take(400).collect::<String>());
         }

@@ -75,24 +75,61 @@ pub fn restore(from: &Path, data: &Path, replace: bool) -> Result<(Copied, Optio
     })?;
     let aside = data.join(format!("replaced-{}", uuid::Uuid::now_v7()));
     make_private(&aside)?;
-    for name in FILES {
-        move_there(&data.join(name), &aside.join(name))?;
-    }
-    for name in FILES {
-        move_there(&fresh.join(name), &data.join(name))?;
+    settle(&data.join(FILE_NAME));
+    for step in STEPS {
+        take(step, data, &fresh, &aside)?;
     }
     fs::remove_dir(&fresh).map_err(|cause| of_io(&fresh, &cause))?;
     synced(data)?;
     Ok((copied, Some(aside)))
 }
 
-/// Everything of a store in its folder but what tells who has it open.
-const FILES: [&str; 4] = [FILE_NAME, "gesta.db-wal", "gesta.db-shm", secret::FILE];
+const LOG: &str = "gesta.db-wal";
+const INDEX: &str = "gesta.db-shm";
 
-fn move_there(from: &Path, to: &Path) -> Result<(), StoreError> {
-    match fs::rename(from, to) {
-        Err(cause) if cause.kind() != io::ErrorKind::NotFound => Err(of_io(from, &cause)),
+/// A step on the way from the store that is there to the copy, about one file.
+#[derive(Debug, Clone, Copy)]
+enum Step {
+    /// It has a second name in the folder beside.
+    Keep(&'static str),
+    /// It goes.
+    Leave(&'static str),
+    /// That of the copy takes its place, in one stroke.
+    Put(&'static str),
+}
+
+/// From one store to the other. Wherever this breaks off, the folder has one of them, whole: a folder without a store
+/// would be taken for an empty one.
+const STEPS: [Step; 8] = [
+    Step::Keep(FILE_NAME),
+    Step::Keep(LOG),
+    Step::Keep(INDEX),
+    Step::Keep(secret::FILE),
+    Step::Leave(LOG),
+    Step::Leave(INDEX),
+    Step::Put(secret::FILE),
+    Step::Put(FILE_NAME),
+];
+
+fn take(step: Step, data: &Path, fresh: &Path, aside: &Path) -> Result<(), StoreError> {
+    let (name, done) = match step {
+        Step::Keep(name) => (name, fs::hard_link(data.join(name), aside.join(name))),
+        Step::Leave(name) => (name, fs::remove_file(data.join(name))),
+        Step::Put(name) if fresh.join(name).exists() => (name, fs::rename(fresh.join(name), data.join(name))),
+        // What the copy does not have, the old store alone had.
+        Step::Put(name) => (name, fs::remove_file(data.join(name))),
+    };
+    match done {
+        Err(cause) if cause.kind() != io::ErrorKind::NotFound => Err(of_io(&data.join(name), &cause)),
         Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+/// Writes what stands in the log of a store into its file, so that the file alone is the store. One that cannot be
+/// opened is moved as it is: nobody can use it, and nothing of it is lost.
+fn settle(path: &Path) {
+    if let Ok(store) = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE) {
+        let _ = store.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
     }
 }
 
@@ -188,4 +225,41 @@ fn synced(folder: &Path) -> Result<(), StoreError> {
         opened.map_err(|cause| of_io(folder, &cause))?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A folder with a store that has so many conversations' rows in its log alone.
+    fn store(folder: &Path, name: &str) {
+        let store = Connection::open(folder.join(FILE_NAME)).unwrap();
+        store.execute_batch("PRAGMA journal_mode = WAL; CREATE TABLE whose (name TEXT);").unwrap();
+        store.execute("INSERT INTO whose VALUES (?1)", [name]).unwrap();
+        // A process that died left its log behind.
+        let kept = [LOG, INDEX].map(|it| (folder.join(it), fs::read(folder.join(it)).unwrap()));
+        drop(store);
+        fs::write(folder.join(secret::FILE), name).unwrap();
+        if name == "old" {
+            kept.iter().for_each(|(path, bytes)| fs::write(path, bytes).unwrap());
+        }
+    }
+
+    #[test]
+    fn wherever_a_restore_breaks_off_there_is_one_whole_store() {
+        for until in 0..=STEPS.len() {
+            let folder = tempfile::tempdir().unwrap();
+            let [data, fresh, aside] = ["data", "fresh", "aside"].map(|name| folder.path().join(name));
+            for it in [&data, &fresh, &aside] {
+                fs::create_dir(it).unwrap();
+            }
+            store(&data, "old");
+            store(&fresh, "new");
+            settle(&data.join(FILE_NAME));
+            STEPS.into_iter().take(until).for_each(|step| take(step, &data, &fresh, &aside).unwrap());
+            let found = Connection::open_with_flags(data.join(FILE_NAME), OpenFlags::SQLITE_OPEN_READ_WRITE).unwrap();
+            let whose: String = found.query_row("SELECT name FROM whose", [], |row| row.get(0)).unwrap();
+            assert_eq!(whose, if until == STEPS.len() { "new" } else { "old" }, "after {until} steps");
+        }
+    }
 }
