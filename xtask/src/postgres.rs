@@ -13,6 +13,12 @@ const USER: &str = "gesta";
 /// How long a server may take to start or to end, on a machine that does much else.
 const PATIENCE: Duration = Duration::from_secs(120);
 
+/// How the folders begin, before the id of the process that made them.
+const PREFIX: &str = "gesta-postgres-";
+
+/// How many ports are tried.
+const PORTS_TRIED: u32 = 5;
+
 /// A server that runs for as long as this lives.
 #[derive(Debug)]
 pub struct Cluster {
@@ -30,7 +36,9 @@ impl Cluster {
     /// # Errors
     /// One of the programs fails, in the words it said.
     pub fn start(programs: &Path) -> Result<Self, String> {
-        let folder = tempfile::tempdir().map_err(|why| format!("cannot make a folder: {why}"))?;
+        sweep(&std::env::temp_dir());
+        let folder = tempfile::Builder::new().prefix(&format!("{PREFIX}{}-", std::process::id())).tempdir();
+        let folder = folder.map_err(|why| format!("cannot make a folder: {why}"))?;
         let password = folder.path().join("password");
         fs::write(&password, USER).map_err(|why| format!("cannot write a password: {why}"))?;
         if let Some(user) = servant() {
@@ -40,9 +48,16 @@ impl Cluster {
         let mut initdb = cluster.program("initdb");
         initdb.args(["--no-sync", "--encoding=UTF8", "--locale=C.UTF-8", "--auth=scram-sha-256", "-U", USER]);
         said(initdb.arg("--pwfile").arg(&password).arg("-D").arg(cluster.data()))?;
-        cluster.port = free_port().map_err(|why| format!("no port is free: {why}"))?;
-        cluster.resume()?;
-        Ok(cluster)
+        // Between looking and listening somebody else may take a port: then it is another one.
+        let mut started = Ok(());
+        for _ in 0..PORTS_TRIED {
+            cluster.port = free_port().map_err(|why| format!("no port is free: {why}"))?;
+            started = cluster.try_start();
+            if started.is_ok() {
+                return Ok(cluster);
+            }
+        }
+        started.map(|()| cluster)
     }
 
     /// The address of its one database that is there from the start.
@@ -81,45 +96,55 @@ impl Cluster {
     /// It does not start, in the words it said.
     pub fn resume(&mut self) -> Result<(), String> {
         let began = Instant::now();
-        let log = self.folder.path().join("log");
-        while began.elapsed() < PATIENCE {
-            let mut server = self.program("postgres");
-            server.arg("-D").arg(self.data()).args(["-p", &self.port.to_string()]);
-            for setting in [
-                "listen_addresses=127.0.0.1",
-                "unix_socket_directories=",
-                "fsync=off",
-                "shared_buffers=32MB",
-                "max_connections=200",
-            ] {
-                server.args(["-c", setting]);
-            }
-            if self.is_secure {
-                server.args(["-c", "ssl=on"]);
-            }
-            let into = fs::File::create(&log).map_err(|why| format!("cannot write {}: {why}", log.display()))?;
-            server.stdin(Stdio::null()).stdout(Stdio::null()).stderr(into);
-            let mut server = server.spawn().map_err(|why| format!("cannot start postgres: {why}"))?;
+        loop {
             // What a killed server left behind may still be ending: then this one ends at once, and another is tried.
-            while began.elapsed() < PATIENCE && matches!(server.try_wait(), Ok(None)) {
-                if self.answers() {
-                    self.server = Some(server);
-                    return Ok(());
-                }
-                std::thread::sleep(Duration::from_millis(20));
+            match self.try_start() {
+                Err(_) if began.elapsed() < PATIENCE => std::thread::sleep(Duration::from_millis(100)),
+                done => return done,
             }
-            let _ = server.kill();
-            let _ = server.wait();
-            std::thread::sleep(Duration::from_millis(100));
         }
+    }
+
+    /// Starts the server once.
+    fn try_start(&mut self) -> Result<(), String> {
+        let began = Instant::now();
+        let log = self.folder.path().join("log");
+        let mut server = self.program("postgres");
+        server.arg("-D").arg(self.data()).args(["-p", &self.port.to_string()]);
+        for setting in [
+            "listen_addresses=127.0.0.1",
+            "unix_socket_directories=",
+            "fsync=off",
+            "shared_buffers=32MB",
+            "max_connections=200",
+        ] {
+            server.args(["-c", setting]);
+        }
+        if self.is_secure {
+            server.args(["-c", "ssl=on"]);
+        }
+        let into = fs::File::create(&log).map_err(|why| format!("cannot write {}: {why}", log.display()))?;
+        server.stdin(Stdio::null()).stdout(Stdio::null()).stderr(into);
+        let mut server = server.spawn().map_err(|why| format!("cannot start postgres: {why}"))?;
+        while began.elapsed() < PATIENCE && matches!(server.try_wait(), Ok(None)) {
+            if self.is_ready(server.id()) {
+                self.server = Some(server);
+                return Ok(());
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let _ = server.kill();
+        let _ = server.wait();
         let text = fs::read_to_string(&log).unwrap_or_default();
         Err(format!("postgres does not start: {}", text.lines().last().unwrap_or("it said nothing")))
     }
 
-    fn answers(&self) -> bool {
-        let mut ready = Command::new(self.programs.join("pg_isready"));
-        ready.args(["-q", "-h", "127.0.0.1", "-p", &self.port.to_string()]);
-        ready.stdin(Stdio::null()).status().is_ok_and(|status| status.success())
+    /// Whether this very process takes connections, as it says itself: on the same port another run of the tests might
+    /// have a server that answers.
+    fn is_ready(&self, server: u32) -> bool {
+        let text = fs::read_to_string(self.data().join("postmaster.pid")).unwrap_or_default();
+        let lines: Vec<&str> = text.lines().map(str::trim).collect();
+        lines.first() == Some(&&*server.to_string()) && lines.get(7) == Some(&"ready")
     }
 
     fn data(&self) -> PathBuf {
@@ -163,6 +188,21 @@ impl Drop for Cluster {
     }
 }
 
+/// Removes what processes left behind that were killed, as by Ctrl-C: their servers have ended with them.
+fn sweep(folder: &Path) {
+    if !Path::new("/proc/self").exists() {
+        return;
+    }
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let owner = name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.split('-').next()?.parse::<u32>().ok());
+        if owner.is_some_and(|pid| !Path::new("/proc").join(pid.to_string()).exists()) {
+            // What belongs to somebody else stays.
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
 /// The folder of the newest server's programs on this machine.
 pub fn programs() -> Option<PathBuf> {
     let has_server = |folder: &PathBuf| folder.join("initdb").is_file() && folder.join("postgres").is_file();
@@ -200,4 +240,24 @@ fn said(command: &mut Command) -> Result<(), String> {
     }
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
     Err(format!("{name} failed: {}", text.lines().last().unwrap_or("it said nothing")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_killed_process_left_is_removed_and_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut gone = Command::new("true").spawn().unwrap();
+        gone.wait().unwrap();
+        let [left, own, other] =
+            [format!("{PREFIX}{}-a", gone.id()), format!("{PREFIX}{}-b", std::process::id()), "c".to_owned()]
+                .map(|name| folder.path().join(name));
+        for path in [&left, &own, &other] {
+            fs::create_dir(path).unwrap();
+        }
+        sweep(folder.path());
+        assert_eq!([left, own, other].map(|it| it.exists()), [false, true, true]);
+    }
 }

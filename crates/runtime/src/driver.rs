@@ -92,6 +92,12 @@ impl Driver {
         let span = self.run_span.clone();
         let result = match self.until_quiet().instrument(span).await {
             Ok(()) => self.run.into_result(),
+            // It goes on elsewhere: what was done here counts for nothing, and how it ends is told there.
+            Err(why @ StoreError::Fenced { .. }) => {
+                tracing::info!(%why, "the run goes on elsewhere");
+                self.going.clear();
+                return Err(why.into());
+            }
             Err(why) => self.store_failed(&why).await,
         };
         let result = Arc::new(result);

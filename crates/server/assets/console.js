@@ -244,6 +244,17 @@ const live = document.getElementById("live");
 let source = null;
 let version = null;
 
+// The server said no, and the browser does not ask again by itself: either nobody is signed in any more, or it was busy.
+async function refused() {
+  source = null;
+  const answer = await fetch(location.href, { method: "HEAD" }).catch(() => null);
+  if (answer?.status !== 401) { setTimeout(() => { if (!source && !document.hidden) listen(); }, 5000); return; }
+  const link = document.createElement("a");
+  link.href = location.href;
+  link.textContent = "Sign in again";
+  document.getElementById("live-word").replaceChildren("Signed out. ", link);
+}
+
 function listen() {
   source = new EventSource(`/console/news?${of}`);
   source.addEventListener("open", () => {
@@ -254,6 +265,7 @@ function listen() {
   source.addEventListener("error", () => {
     live.dataset.lost = "";
     document.getElementById("live-word").textContent = "Connecting…";
+    if (source?.readyState === EventSource.CLOSED) refused();
   });
   source.addEventListener("changed", (event) => {
     const news = JSON.parse(event.data);

@@ -11,10 +11,13 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use crate::app::App;
+use crate::ask::Asker;
 use crate::hub::{Listening, News, Piece};
+use crate::keys;
 use crate::problem::Problem;
-use crate::repeat::ItsRun;
+use crate::repeat::{ItsRun, Since};
 use crate::told::{self, Mark, Teller, Told};
+use crate::work;
 
 /// How often the store is asked about a run that nobody works on here: another process may.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
@@ -33,12 +36,15 @@ pub(crate) enum Until {
 }
 
 /// Follows a run as a stream of server-sent events.
-pub(crate) fn stream(app: &Arc<App>, run: RunId, after: Option<Mark>, until: Until) -> Response {
+///
+/// It ends with an error when the key of whoever asked is taken back.
+pub(crate) fn stream(app: &Arc<App>, asker: &Asker, run: RunId, after: Option<Mark>, until: Until) -> Response {
     let (tell, told) = mpsc::channel(AHEAD_MAX);
     let of = run.clone();
     let listening = app.hub.listen(&run);
     let follower = Follower {
         app: app.clone(),
+        asker: asker.clone(),
         teller: Teller::new(run.clone()),
         run,
         listening,
@@ -54,6 +60,9 @@ pub(crate) fn stream(app: &Arc<App>, run: RunId, after: Option<Mark>, until: Unt
     let mut response = Sse::new(events).keep_alive(alive).into_response();
     // Proxies that gather a response before they pass it on would hold everything back.
     response.extensions_mut().insert(ItsRun(of));
+    if let Some(mark) = after {
+        response.extensions_mut().insert(Since(mark));
+    }
     response.headers_mut().insert("x-accel-buffering", http::HeaderValue::from_static("no"));
     response
 }
@@ -62,6 +71,8 @@ type Line = Result<SseEvent, std::convert::Infallible>;
 
 struct Follower {
     app: Arc<App>,
+    /// Whoever listens.
+    asker: Asker,
     run: RunId,
     teller: Teller,
     listening: Listening,
@@ -97,9 +108,11 @@ impl Follower {
             async move { app.works.stopping().await }
         };
         let going_on = self.listening.going_on.take();
+        let (app, asker) = (self.app.clone(), self.asker.clone());
         let stop = tokio::select! {
             stop = self.until_done(going_on) => stop,
             () = gone.closed() => return,
+            () = keys::taken_back(&app, &asker) => Stop::Failed(keys::stranger("the key was taken back")),
             // What goes on is given its time; a stream that only waits is not waited for.
             () = stopping, if self.until == Until::Ended => return,
         };
@@ -243,9 +256,19 @@ impl Follower {
             }
         }
         match (self.until, head.status) {
-            (Until::Quiet, _) | (Until::Ended, Status::Ended) => Err(Stop::Done),
+            (Until::Quiet, Status::Parked | Status::Ended) | (Until::Ended, Status::Ended) => Err(Stop::Done),
+            // Somebody else has taken it over, or is about to: it goes on there.
+            (Until::Quiet, Status::Open) if self.is_held(head) => Ok(()),
+            (Until::Quiet, Status::Open) => Err(Stop::Failed(work::stopped())),
             (Until::Ended, Status::Open | Status::Parked) => Ok(()),
         }
+    }
+
+    /// Whether another worker has the run, as far as its lease tells. What this server lets go of while it stops is
+    /// nobody's until somebody takes it up.
+    fn is_held(&self, head: &RunHead) -> bool {
+        let now = self.app.now();
+        !self.app.works.is_stopping() && head.held_by.as_ref().is_some_and(|holder| holder.until > now)
     }
 
     async fn send(&self, mark: Option<Mark>, told: Told) -> Result<(), Stop> {

@@ -179,12 +179,15 @@ impl Hub {
 
     /// Somebody listens to a run from now on.
     pub(crate) fn listen(self: &Arc<Self>, run: &RunId) -> Listening {
-        let feed = self.feeds().entry(run.clone()).or_insert_with(|| Arc::new(Feed::new())).clone();
+        // Until it is subscribed to, nobody may find it unused and put another in its place.
+        let mut feeds = self.feeds();
+        let feed = feeds.entry(run.clone()).or_insert_with(|| Arc::new(Feed::new())).clone();
         let (news, going_on) = {
             let now = feed.state();
             let going_on = now.trip.map(|trip| Piece { trip, offset: 0, text: now.text.clone() });
             (feed.news.subscribe(), going_on)
         };
+        drop(feeds);
         Listening { hub: self.clone(), run: run.clone(), feed, news: Some(news), going_on }
     }
 

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -64,6 +65,8 @@ const SECRET_BYTES: usize = 32;
 
 /// The beginning of a link's text, which is otherwise made like a key's.
 const LINK_PREFIX: &str = "link_";
+/// How often is looked whether a key is still good that somebody listens with.
+const LOOK_AGAIN: Duration = Duration::from_secs(5);
 /// How long a link is good for.
 const LINK_MS: u64 = 10 * 60_000;
 /// How long the names of tenants and keys may be, in bytes.
@@ -254,5 +257,12 @@ mod tests {
         {
             assert_eq!(are_equal(one, other), equal, "{one} {other}");
         }
+    }
+}
+
+/// Ready when the key of whoever asked opens nothing any more; never for those who need none.
+pub(crate) async fn taken_back(app: &App, asker: &Asker) {
+    while !asker.has_key() || !matches!(of_id(app, &asker.id, &asker.from).await, Ok(None)) {
+        tokio::time::sleep(LOOK_AGAIN).await;
     }
 }

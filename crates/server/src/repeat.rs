@@ -10,7 +10,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use gesta_run::RunId;
 use gesta_run::json::sha256_hex;
-use gesta_store::{RequestName, Reserved, StoredAnswer};
+use gesta_store::{RequestName, Reserved, StoreError, StoredAnswer};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 
 use crate::app::App;
@@ -19,6 +19,7 @@ use crate::ask::Asker;
 use crate::extract::body_of;
 use crate::follow::{self, Until};
 use crate::problem::Problem;
+use crate::told::Mark;
 
 /// The longest key, in bytes.
 const KEY_BYTES_MAX: usize = 255;
@@ -34,6 +35,10 @@ pub(crate) struct ItsRun(pub(crate) RunId);
 /// Marks an answer that is made again and not kept: it says what is kept nowhere.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct NotKept;
+
+/// The event after which an answer's stream begins, where it is not that of the whole run.
+#[derive(Clone, Copy)]
+pub(crate) struct Since(pub(crate) Mark);
 
 /// Requests that are being done here.
 #[derive(Debug, Default)]
@@ -61,10 +66,10 @@ impl Drop for Done {
 ///
 /// Of somebody who may write nothing no body is read: whoever answers the path refuses them.
 pub(crate) async fn once(Mine(app): Mine, request: Request, next: Next) -> Result<Response, Problem> {
-    let owner = request.extensions().get::<Asker>().filter(|it| it.writes()).map(|it| it.id.clone());
-    let Some(owner) = owner.filter(|_| !request.method().is_safe()) else { return Ok(next.run(request).await) };
+    let asker = request.extensions().get::<Asker>().filter(|it| it.writes() && !request.method().is_safe()).cloned();
+    let Some(asker) = asker else { return Ok(next.run(request).await) };
     let Some(name) = name_of(request.headers())? else { return Ok(next.run(request).await) };
-    let name = RequestName { owner, name };
+    let name = RequestName { owner: asker.id.clone(), name };
     let (parts, body) = request.into_parts();
     let body = body_of(body, app.limits.body_bytes_max).await?;
     // What kind of answer is wanted is part of the request: an answer of another kind would not be the same.
@@ -80,7 +85,7 @@ pub(crate) async fn once(Mine(app): Mine, request: Request, next: Next) -> Resul
     let fresh = about.clone().unwrap_or_else(gesta_store::new_run_id);
     let run = match app.front.reserve(&name, &fingerprint, &fresh, app.now()).await? {
         Reserved::New { run } | Reserved::Begun { run } => run,
-        Reserved::Answered(answer) => return Ok(again(&app, answer)),
+        Reserved::Answered(answer) => return Ok(again(&app, &asker, answer)),
         Reserved::Other => {
             let detail = "another request came with this Idempotency-Key";
             return Err(Problem::conflict("idempotency_conflict", detail, "give each request a key of its own"));
@@ -132,7 +137,7 @@ async fn keep(
     let status = response.status();
     if !status.is_success() {
         // A refusal is not kept: nothing was done, and the same may be good later. Unless the run has begun all the same.
-        if !begins || app.store.head(run).await.is_err() {
+        if !begins || matches!(app.store.head(run).await, Err(StoreError::NoSuchRun { .. })) {
             app.front.let_go(name).await?;
         }
         return Ok(response);
@@ -143,9 +148,11 @@ async fn keep(
     let kind = response.headers().get(header::CONTENT_TYPE).and_then(|it| it.to_str().ok()).unwrap_or_default();
     let content_type = kind.to_owned();
     if content_type == EVENTS {
-        // What follows is in the run's log; which run it was is all that has to be kept.
+        // What follows is in the run's log; which run it was, and from where, is all that has to be kept.
         let run = response.extensions().get::<ItsRun>().map_or(run, |it| &it.0);
-        let answer = StoredAnswer { status: status.as_u16(), content_type, body: run.as_str().into() };
+        let from = response.extensions().get::<Since>().map(|it| format!(" {}", it.0)).unwrap_or_default();
+        let body = format!("{run}{from}").into();
+        let answer = StoredAnswer { status: status.as_u16(), content_type, body };
         app.front.settle(name, answer).await?;
         return Ok(response);
     }
@@ -156,10 +163,11 @@ async fn keep(
     Ok(Response::from_parts(parts, Body::from(body)))
 }
 
-fn again(app: &Arc<App>, answer: StoredAnswer) -> Response {
+fn again(app: &Arc<App>, asker: &Asker, answer: StoredAnswer) -> Response {
     let mut response = if answer.content_type == EVENTS {
-        let run = RunId::new(String::from_utf8_lossy(&answer.body).into_owned());
-        follow::stream(app, run, None, Until::Quiet)
+        let kept = String::from_utf8_lossy(&answer.body);
+        let (run, from) = kept.split_once(' ').unwrap_or((&kept, ""));
+        follow::stream(app, asker, RunId::new(run), from.parse().ok(), Until::Quiet)
     } else {
         let mut response = Body::from(answer.body).into_response();
         *response.status_mut() = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::OK);

@@ -65,6 +65,11 @@ impl Server {
             app.works.stop(app.limits.stop_wait).await
         });
         match futures_util::future::select(serving, stop).await {
+            // With nobody connected nothing is left to answer, and what goes on goes on all the same.
+            futures_util::future::Either::Left((ended, stop)) if app.works.is_stopping() => {
+                let left = stop.await;
+                ended.map(|()| left)
+            }
             futures_util::future::Either::Left((ended, _)) => ended.map(|()| 0),
             futures_util::future::Either::Right((left, serving)) => {
                 // Answers that are on their way are sent; a client that does not read them is not waited for.

@@ -130,7 +130,8 @@ impl Drop for Listed {
     }
 }
 
-fn stopped() -> Problem {
+/// Nobody works on it any more, and it has not ended.
+pub(crate) fn stopped() -> Problem {
     Problem::busy("left", "the work was interrupted; what is stored is kept", 5)
 }
 
@@ -341,7 +342,7 @@ fn not_in_the_log<T: Ended>(ended: &Result<T, AgentError>) -> Option<RunError> {
             _ => None,
         },
         Err(AgentError::Store(why @ (StoreError::Leased { .. } | StoreError::Fenced { .. }))) => {
-            tracing::debug!(%why, "a run is worked on elsewhere");
+            tracing::info!(%why, "a run is worked on elsewhere");
             None
         }
         Err(_) => None,

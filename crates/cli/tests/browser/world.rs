@@ -1,8 +1,9 @@
 //! A server, a browser, and what a person does in it.
 
+use std::ffi::OsStr;
 use std::future::Future;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -64,17 +65,7 @@ where
         std::fs::write(data.path().join("said"), ran.stdout).unwrap();
     }
     let (server, at) = serve(&data, folders);
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let driver = Command::new(program)
-        .arg(format!("--port={port}"))
-        .env("TMPDIR", data.path())
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn();
-    let _driver = Ends(driver.unwrap());
-    until(|| TcpStream::connect(("127.0.0.1", port)).ok(), "chromedriver does not listen");
-    let driver = format!("http://127.0.0.1:{port}");
+    let (_driver, driver) = drive(&program, &data);
     let world = Arc::new(World { _server: server, driver, data, at, browsers: tokio::sync::Mutex::default() });
     let ended = tokio::spawn(test(world.clone())).await;
     for browser in world.browsers.lock().await.drain(..) {
@@ -83,6 +74,22 @@ where
     if let Err(why) = ended {
         std::panic::resume_unwind(why.into_panic());
     }
+}
+
+/// Starts chromedriver on a port that it finds itself, so that no other run of the tests takes it before.
+fn drive(program: &OsStr, data: &TempDir) -> (Ends, String) {
+    let mut command = Command::new(program);
+    command.arg("--port=0").env("TMPDIR", data.path()).stdin(Stdio::null()).stderr(Stdio::null());
+    let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+    let mut said = BufReader::new(child.stdout.take().unwrap());
+    let driver = Ends(child);
+    let mut lines = said.by_ref().lines().map_while(Result::ok);
+    let port =
+        lines.find_map(|line| line.split_once("successfully on port ")?.1.trim_end_matches('.').parse::<u16>().ok());
+    let port = port.expect("chromedriver says where it listens");
+    // What else it says is read, so that it never waits for a reader.
+    std::thread::spawn(move || std::io::copy(&mut said, &mut std::io::sink()));
+    (driver, format!("http://127.0.0.1:{port}"))
 }
 
 fn gesta(data: &TempDir) -> Command {

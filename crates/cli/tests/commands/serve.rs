@@ -99,6 +99,118 @@ fn with_a_key_nobody_is_answered_without_one() {
 }
 
 #[test]
+fn without_a_key_nothing_leads_to_the_server_from_outside_and_never_again_when_there_was_one() {
+    let home = Home::new();
+    let desk = example("desk");
+    for (name, value) in [
+        ("--host", "desk.example.com"),
+        ("--host", "10.0.0.7"),
+        ("--origin", "https://app.example.com"),
+        ("--origin", "http://[2001:db8::1]:80"),
+        ("--proxy", "127.0.0.1"),
+    ] {
+        let refused = home.gesta(&["serve", &desk, "--listen", "127.0.0.1:0", name, value]);
+        refused.ended(2).has(&[&format!("with {name} {value} it can be reached from outside"), "gesta keys new"]);
+    }
+    let here = ["--host", "localhost", "--origin", "http://localhost:3000", "--origin", "http://[::1]:3000"];
+    let words = [&[desk.as_str(), "--listen", "127.0.0.1:0"], &here[..]].concat();
+    let served = Served::start(&home, &words);
+    assert_eq!(served.ask("GET /v1/runs", "", "").0, 200);
+    // Made while it runs, and taken back: it stays closed, also at the next start, which says why.
+    home.gesta(&["keys", "add", "shop"]).ended(0);
+    assert_eq!(served.ask("GET /v1/runs", "", "").0, 401);
+    let id = home.gesta(&["keys", "list", "--json"]).ended(0).json()["id"].as_str().unwrap().to_owned();
+    home.gesta(&["keys", "revoke", &id]).ended(0);
+    served.end("TERM");
+    let served = Served::start(&home, &[&desk, "--listen", "127.0.0.1:0"]);
+    assert_eq!(served.ask("GET /v1/runs", "", "").0, 401);
+    let (_, said) = served.end("TERM");
+    assert!(said.contains("all keys were taken back, so nobody is answered"), "{said}");
+    home.gesta(&["keys", "link"]).ended(2).has(&["there is no key"]);
+}
+
+#[test]
+fn a_link_into_the_console_is_printed_at_the_start_and_when_asked_for() {
+    let home = Home::new();
+    home.gesta(&["keys", "new", "eyes", "--scope", "read"]).ended(0);
+    home.gesta(&["keys", "new", "boss", "--scope", "admin"]).ended(0);
+    home.gesta(&["keys", "new", "acme", "--scope", "admin", "--tenant", "acme"]).ended(0).has(&["tenant acme"]);
+    home.gesta(&["keys", "new", "x", "--tenant", "a/b"]).ended(2).has(&["a tenant's name has"]);
+    let mut served = Served::start(&home, &[&example("desk"), "--listen", "127.0.0.1:0"]);
+    let mut said = String::new();
+    served.err.read_line(&mut said).unwrap();
+    served.err.read_line(&mut said).unwrap();
+    assert!(said.contains("the console, once and within ten minutes, as boss"), "{said}");
+    let server = format!("http://{}", served.at);
+    let printed = said.split_whitespace().last().unwrap().to_owned();
+    let asked = home.gesta(&["keys", "link", "--key", "eyes", "--at", &server]).ended(0).out.trim().to_owned();
+    for link in [printed, asked] {
+        let path = link.strip_prefix(&server).unwrap_or_else(|| panic!("{link} leads elsewhere"));
+        assert_eq!(served.ask(&format!("HEAD {path}"), "", "").0, 200);
+        assert_eq!(served.ask(&format!("GET {path}"), "", "").0, 200);
+    }
+    home.gesta(&["keys", "link", "--key", "nobody"]).ended(2).has(&["there is no good key `nobody`"]);
+    // A link is no key: it is not among them.
+    assert_eq!(home.gesta(&["keys", "list"]).ended(0).out.lines().count(), 3);
+    served.end("TERM");
+}
+
+/// What each tenant's key did, in its own chain; and a hand that reaches into the file.
+#[test]
+fn the_audit_is_exported_and_whoever_edits_it_is_found_out() {
+    let home = Home::new();
+    let mut bearers = Vec::new();
+    for tenant in ["local", "acme"] {
+        let words = ["keys", "new", tenant, "--scope", "admin", "--tenant", tenant, "--bare"];
+        bearers.push(format!("authorization: Bearer {}\r\n", home.gesta(&words).ended(0).out.trim()));
+    }
+    let served = Served::start(&home, &[&example("desk"), "--listen", "127.0.0.1:0"]);
+    for (bearer, times) in bearers.iter().zip([4, 2]) {
+        for _ in 0..times {
+            let made = served.ask("POST /v1/keys", bearer, r#"{"name":"x","scopes":["read"]}"#);
+            assert_eq!(made.0, 201, "{made:?}");
+        }
+    }
+    served.end("TERM");
+    let whole = home.gesta(&["audit", "verify"]).ended(0);
+    whole.has(&["4 records, the chain is whole"]);
+    let hash = whole.out.trim().rsplit_once(' ').unwrap().1.to_owned();
+    home.gesta(&["audit", "verify", "--tenant", "acme", "--has", &hash]).ended(1).has(&["no record with the hash"]);
+    home.gesta(&["audit", "verify", "--tenant", "acme"]).ended(0).has(&["2 records"]);
+    home.gesta(&["audit", "verify", "--tenant", "nobody"]).ended(0).has(&["0 records"]);
+    let export = home.gesta(&["audit", "export"]).ended(0).out;
+    assert_eq!(export.lines().count(), 4);
+    let file = home.path("audit.jsonl");
+    let verified = |text: &str| {
+        std::fs::write(&file, text).unwrap();
+        home.gesta(&["audit", "verify", file.to_str().unwrap(), "--has", &hash])
+    };
+    verified(&export).ended(0).has(&["4 records"]);
+    let without = |n: usize| {
+        let lines = export.lines().enumerate().filter(|(at, _)| *at != n).map(|(_, line)| format!("{line}\n"));
+        lines.collect::<String>()
+    };
+    verified(&without(1)).ended(1).has(&["broken at record 2: record 3 stands in its place"]);
+    verified(&without(3)).ended(1).has(&["no record with the hash", "records were cut off"]);
+    verified(&export.replacen("key_made", "key_lost", 1)).ended(1).has(&["broken at record 1: what it says"]);
+    // By hand in the file itself.
+    let edit = |sql: &str| {
+        let file = rusqlite::Connection::open(home.data().join("gesta.db")).unwrap();
+        assert!(file.execute(sql, []).unwrap() > 0, "{sql}");
+    };
+    edit("UPDATE audit SET body = replace(body, 'key_made', 'key_lost') WHERE tenant = 'local' AND seq = 3");
+    home.gesta(&["audit", "verify"]).ended(1).has(&["the audit is broken at record 3: what it says is not"]);
+    home.gesta(&["audit", "verify", "--tenant", "acme"]).ended(0).has(&["2 records, the chain is whole"]);
+    edit("UPDATE audit SET body = 'x' WHERE tenant = 'local' AND seq = 2");
+    home.gesta(&["audit", "verify"]).ended(1).has(&["the audit is broken at record 2"]);
+    edit("DELETE FROM audit WHERE tenant = 'local' AND seq = 1");
+    home.gesta(&["audit", "verify"]).ended(1).has(&["the audit is broken at record"]);
+    edit("DELETE FROM audit WHERE tenant = 'acme' AND seq = 1");
+    let gap = home.gesta(&["audit", "verify", "--tenant", "acme"]).ended(1);
+    gap.has(&["broken at record 1: record 2 stands in its place"]);
+}
+
+#[test]
 fn what_cannot_be_served_is_told_at_the_start() {
     let home = Home::new();
     home.gesta(&["serve"]).ended(2);

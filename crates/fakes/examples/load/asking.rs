@@ -90,7 +90,9 @@ async fn one_alone(line: &mut Line, model: SocketAddr) -> Result<(), Failed> {
     let parameters = json!({ "type": "object", "properties": { "order": { "type": "string" } } });
     let tools = json!([{ "type": "function", "function": { "name": "find_order", "parameters": parameters } }]);
     for messages in [&said, &found] {
-        let body = json!({ "model": "any", "stream": true, "messages": messages, "tools": tools });
+        // As the program asks: usage is one event more.
+        let body = json!({ "model": "any", "stream": true, "stream_options": { "include_usage": true },
+            "messages": messages, "tools": tools });
         send(line, model, "/v1/chat/completions", &body).await?;
     }
     Ok(())

@@ -16,10 +16,11 @@ use super::hold::{Stands, Waiting, address, closed_card, look, whole_page};
 use super::who::{Posted, Visitor};
 use super::{Console, fields, now};
 use crate::app::App;
+use crate::ask::Asker;
 use crate::extract::Named;
 use crate::keys::Scope;
 use crate::problem::Problem;
-use crate::routes::deed;
+use crate::routes::{deed, unbroken};
 use crate::work;
 
 /// How often a hold is tried whose run somebody else works on just now, and how long is waited between.
@@ -97,12 +98,17 @@ async fn came(app: &Arc<App>, visitor: &Visitor, run: &RunId, call: &CallId, pos
         return Err(Problem::conflict("binding_differs", "the form is bound to another hold", "load the page again"));
     }
     let answer = HoldAnswer { binding, answer: reply };
+    unbroken(noted(app.clone(), visitor.asker()?.clone(), answer, open)).await
+}
+
+/// Notes an answer for the audit and gives it; and that it was refused, where it was.
+async fn noted(app: Arc<App>, asker: Asker, answer: HoldAnswer, open: Box<Waiting>) -> Result<Came, Problem> {
+    let Binding { run_id: run, call_id: call, .. } = &answer.binding;
     let agent = app.store.head(run).await?.agent;
-    let asker = visitor.asker()?;
-    app.front.note(vec![deed(app, asker, &answer, &agent)]).await?;
-    let came = tried(app, run, call, &answer, open).await?;
+    app.front.note(vec![deed(&app, &asker, &answer, &agent)]).await?;
+    let came = tried(&app, run, call, &answer, open).await?;
     if let Some(code) = came.refused() {
-        app.note(asker, &format!("refused: {code}"), run.as_str(), Some(&agent)).await?;
+        app.note(&asker, &format!("refused: {code}"), run.as_str(), Some(&agent)).await?;
     }
     Ok(came)
 }
@@ -122,7 +128,7 @@ async fn tried(
             Err(why) => match (why.code(), look(app, run, call).await?) {
                 (_, Stands::Closed(closed)) => return Ok(Came::Lost(closed)),
                 // Somebody answers another call of the run, or this one, just now.
-                ("leased" | "fenced" | "conflict" | "hold_settled", Stands::Open(_)) => {
+                ("run_leased" | "run_fenced" | "run_conflict" | "hold_settled", Stands::Open(_)) => {
                     tokio::time::sleep(BETWEEN).await;
                 }
                 (code, Stands::Open(open)) => return Ok(Came::Wrong(open, why.status(), code, told(&why))),
@@ -130,7 +136,7 @@ async fn tried(
         }
     }
     let why = "The run is being worked on just now. Try again in a few seconds.".to_owned();
-    Ok(Came::Wrong(open, StatusCode::CONFLICT, "leased", why))
+    Ok(Came::Wrong(open, StatusCode::CONFLICT, "run_leased", why))
 }
 
 /// Answers, and says whether this answer was the first, as soon as that is stored.

@@ -86,7 +86,7 @@ pub(super) async fn say(
     };
     let begun = work::start(&console.app, &agent, ask).await?;
     if posted.by_script {
-        return Ok(follow::stream(&console.app, begun.run, None, Until::Ended));
+        return Ok(follow::stream(&console.app, visitor.asker()?, begun.run, None, Until::Ended));
     }
     begun.end().await?;
     let to = match visitor.has(Scope::Read) {

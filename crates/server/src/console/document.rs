@@ -3,6 +3,7 @@
 use axum::response::{IntoResponse, Redirect, Response};
 use gesta_document::{AddedTool, Author, Image, ImageError, Record, SWITCHED_OFF};
 use gesta_run::{ConversationId, RunId};
+use gesta_store::Deed;
 use maud::{Markup, html};
 
 use super::failed::Failed;
@@ -151,7 +152,10 @@ pub(super) async fn change(
         }
     }
     let what = format!("document_tool_{}", posted.need("do")?);
-    console.app.note(visitor.asker()?, &what, &format!("{name} {tool}"), Some(&kept.agent)).await?;
+    // Names of conversations may be names of people: what stays for good has their hash.
+    let subject = gesta_run::json::sha256_hex(name.as_bytes());
+    let deed = console.app.deed(visitor.asker()?, &what, &subject, Some(&kept.agent));
+    console.app.front.note(vec![Deed { tool: Some(tool.to_owned()), ..deed }]).await?;
     kept.keep(&console.app).await?;
     Ok(Redirect::to(&format!("{}/tools", conversation_address(&name))).into_response())
 }

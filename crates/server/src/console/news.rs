@@ -17,13 +17,15 @@ use super::failed::Failed;
 use super::page::{COUNTED_MAX, count_text};
 use super::who::Visitor;
 use crate::extract::Asked;
-use crate::keys::Scope;
+use crate::keys::{self, Scope};
 use crate::problem::Problem;
 
 /// How often is looked without being told: another process may have changed something.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 /// What comes close together is told once.
 const TOGETHER: Duration = Duration::from_millis(60);
+/// How long is told at most: whoever comes back shows anew who they are.
+const LISTENS_FOR: Duration = Duration::from_secs(3_600);
 /// How many runs are looked at.
 const LOOKED_AT: u32 = 50;
 
@@ -83,6 +85,7 @@ type Told = Result<Event, std::convert::Infallible>;
 async fn watch(console: Console, visitor: Visitor, asked: NewsAsked, tell: mpsc::Sender<Told>) {
     let mut any = console.app.hub.any();
     let mut last = None;
+    let ends = tokio::time::Instant::now() + LISTENS_FOR;
     loop {
         any.mark_unchanged();
         match look(&console, &visitor, &asked).await {
@@ -103,8 +106,17 @@ async fn watch(console: Console, visitor: Visitor, asked: NewsAsked, tell: mpsc:
                 }
             }
             () = tell.closed() => return,
+            () = tokio::time::sleep_until(ends) => return,
+            () = gone(&console, &visitor) => return,
             () = console.app.works.stopping() => return,
         }
+    }
+}
+
+/// Ready when they may look no longer.
+async fn gone(console: &Console, visitor: &Visitor) {
+    if let Ok(asker) = visitor.asker() {
+        keys::taken_back(&console.app, asker).await;
     }
 }
 

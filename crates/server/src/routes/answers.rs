@@ -5,8 +5,8 @@ use std::sync::Arc;
 use axum::extract::{FromRequest, Request, State};
 use axum::response::Response;
 use gesta_run::{Accepts, CallId, HoldAnswer, HoldReply, RunId};
-use gesta_runtime::Resume;
-use gesta_store::{Deed, HoldFilter, OpenHold};
+use gesta_runtime::{Resume, Resumed};
+use gesta_store::{Deed, HoldFilter, OpenHold, RunHead};
 use http::HeaderMap;
 
 use super::{head_of, json, wants_events};
@@ -20,7 +20,7 @@ use crate::keys::Scope;
 use crate::problem::{Problem, ProblemBody};
 use crate::told::Mark;
 use crate::wire::AnswersBody;
-use crate::work;
+use crate::work::{self, Begun};
 
 /// Answer holds.
 ///
@@ -60,21 +60,31 @@ pub(crate) async fn answer(
     if !asker.has(&[Scope::Answer]) {
         only_own_tools(&asker, &answers, &open)?;
     }
-    let deeds = answers.iter().map(|answer| deed(&app, &asker, answer, &head.agent)).collect::<Vec<_>>();
-    app.front.note(deeds).await?;
     let resume = Resume { answers, trips_max: body.trips_max, force: body.force, ..Resume::default() };
-    let begun = match work::resume(&app, &head, resume).await {
-        Ok(begun) => begun,
-        Err(why) => {
-            app.note(&asker, &format!("refused: {}", why.code()), run.as_str(), Some(&head.agent)).await?;
-            return Err(why);
-        }
-    };
+    let begun = unbroken(admit(app.clone(), asker.clone(), head.clone(), resume)).await?;
     if body.stream || wants_events(&headers) {
         let seen = Mark { event: head.events.saturating_sub(1), part: Mark::LAST };
-        return Ok(follow::stream(&app, begun.run, Some(seen), Until::Quiet));
+        return Ok(follow::stream(&app, &asker, begun.run, Some(seen), Until::Quiet));
     }
     Ok(json(&begun.end().await?))
+}
+
+/// Notes answers for the audit and gives them; and that they were refused, where they were.
+async fn admit(app: Arc<App>, asker: Asker, head: RunHead, resume: Resume) -> Result<Begun<Resumed>, Problem> {
+    let deeds = resume.answers.iter().map(|answer| deed(&app, &asker, answer, &head.agent)).collect::<Vec<_>>();
+    app.front.note(deeds).await?;
+    let begun = work::resume(&app, &head, resume).await;
+    if let Err(why) = &begun {
+        app.note(&asker, &format!("refused: {}", why.code()), head.run.as_str(), Some(&head.agent)).await?;
+    }
+    begun
+}
+
+/// Does to the end what was begun, also when whoever asked for it goes away meanwhile.
+pub(crate) async fn unbroken<T: Send + 'static>(
+    work: impl Future<Output = Result<T, Problem>> + Send + 'static,
+) -> Result<T, Problem> {
+    tokio::spawn(work).await.unwrap_or_else(|_| Err(Problem::internal("the server met a bug of its own")))
 }
 
 async fn open_holds(app: &App, run: &RunId) -> Result<Vec<OpenHold>, Problem> {

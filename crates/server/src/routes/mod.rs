@@ -14,7 +14,7 @@ mod runs;
 
 use std::sync::Arc;
 
-pub(crate) use answers::deed;
+pub(crate) use answers::{deed, unbroken};
 
 use axum::Router;
 use axum::response::{IntoResponse, Response};

@@ -61,9 +61,9 @@ pub(crate) async fn follow(
         })?),
     };
     let head = head_of(&app, &asker, &SEES, &run).await?;
-    let is_end = after.is_some_and(|mark| mark.part == Mark::LAST && mark.event + 1 >= head.events);
+    let is_end = after.is_some_and(|mark| mark.part == Mark::LAST && mark.event.saturating_add(1) >= head.events);
     if is_end && head.status == Status::Ended {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
-    Ok(follow::stream(&app, run, after, Until::Ended))
+    Ok(follow::stream(&app, &asker, run, after, Until::Ended))
 }

@@ -74,7 +74,7 @@ pub(crate) async fn begin(
     {
         // The same request began it before, and its answer was lost.
         if streams {
-            return Ok(follow::stream(&app, run.clone(), None, Until::Quiet));
+            return Ok(follow::stream(&app, &asker, run.clone(), None, Until::Quiet));
         }
         return Ok(json(&work::end_of(&app, run).await?));
     }
@@ -89,7 +89,7 @@ pub(crate) async fn begin(
     };
     let begun = work::start(&app, &agent, ask).await?;
     if streams {
-        return Ok(follow::stream(&app, begun.run, None, Until::Quiet));
+        return Ok(follow::stream(&app, &asker, begun.run, None, Until::Quiet));
     }
     Ok(json(&begun.end().await?))
 }

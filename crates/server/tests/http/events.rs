@@ -69,6 +69,8 @@ async fn a_client_that_comes_back_is_told_exactly_what_it_missed() {
     }
     let end = whole.last().unwrap().id.as_deref().unwrap();
     assert_eq!(world.client().with("last-event-id", end).get(&path).await.status, 204);
+    let behind = world.client().with("last-event-id", "18446744073709551615.1000000").get(&path).await;
+    assert_eq!(behind.status, 204);
     world.client().with("last-event-id", "seven").get(&path).await.problem(400, "event_id_invalid");
     world.get("/v1/runs/nothing/events").await.problem(404, "no_such_run");
 }

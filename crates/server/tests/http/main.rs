@@ -7,6 +7,7 @@ mod caller_tools;
 mod console;
 mod events;
 mod holds;
+mod keys;
 mod measures;
 mod repeats;
 mod requests;

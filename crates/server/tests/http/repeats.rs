@@ -150,3 +150,34 @@ async fn two_clients_may_use_one_name() {
     let (client, _) = world.keyed(&[Scope::Read], None).await;
     assert_eq!(client.get("/v1/runs").await.ok()["items"].as_array().unwrap().len(), 2);
 }
+
+#[tokio::test]
+async fn a_repeated_stream_of_answers_begins_where_the_first_one_did() {
+    let world = World::desk().await;
+    let (run, hold) = world.parked().await;
+    let (client, path) = (world.client().with("idempotency-key", "one"), format!("/v1/runs/{run}/answers"));
+    let body = json!({ "answers": [{ "binding": hold["binding"], "approve": true }], "stream": true });
+    let ids = |told: Vec<crate::support::Said>| told.into_iter().filter(|it| it.id.is_some()).collect::<Vec<_>>();
+    let first = ids(client.events(Method::POST, &path, Some(body.clone())).await.all().await);
+    let again = ids(client.events(Method::POST, &path, Some(body)).await.all().await);
+    assert_eq!(first, again);
+    assert_eq!(first[0].name, "hold.answered");
+}
+
+/// What a run said stands in the answers that are kept for a repetition: they go with it.
+#[tokio::test]
+async fn what_was_answered_is_erased_with_the_conversation() {
+    let world = World::desk().await;
+    let body = json!({ "input": "Refund order 7, 250 dollars", "conversation": "k" });
+    let parked = world.client().with("idempotency-key", "begin").post("/v1/agents/desk/runs", body.clone()).await.ok();
+    let run = parked["report"]["run_id"].as_str().unwrap();
+    let answer = json!({ "answers": [{ "binding": parked["deferred"][0]["binding"], "deny": "Maria said no" }] });
+    world.client().with("idempotency-key", "answer").post(&format!("/v1/runs/{run}/answers"), answer).await.ok();
+    assert_eq!(world.client().delete("/v1/conversations/k").await.status, 204);
+    let kept = rusqlite::Connection::open(world.data().join(gesta_store::FILE_NAME)).unwrap();
+    let left: u32 = kept.query_row("SELECT count(*) FROM requests", [], |row| row.get(0)).unwrap();
+    assert_eq!(left, 0);
+    let fresh = world.client().with("idempotency-key", "begin").post("/v1/agents/desk/runs", body).await;
+    assert!(!fresh.headers.contains_key("idempotency-replayed"));
+    assert_ne!(fresh.ok()["report"]["run_id"], run);
+}

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
+use gesta_run::{RunId, Status};
 use gesta_server::Limits;
+use gesta_store::RunLog;
 use http::Method;
 use serde_json::{Value, json};
 
@@ -137,4 +139,55 @@ async fn a_stream_that_waits_ends_with_the_server() {
     events.until("run.parked").await;
     assert_eq!(world.stop().await, 0);
     assert!(events.next().await.is_none());
+}
+
+/// Whoever began it has gone, and nobody else is connected.
+#[tokio::test]
+async fn what_goes_on_is_finished_when_nobody_is_connected_any_more() {
+    let (mut gate, folders) = (Gate::new().await, Folders::new());
+    let mut world = World::of(&[folders.agent("slow", &gate.toml(""), SLOW)]).await;
+    let (run, listens) = begun(&world, &mut gate).await;
+    listens.abort();
+    assert!(listens.await.is_err());
+    let (left, ()) = tokio::join!(world.stop(), async {
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        gate.open(1);
+    });
+    assert_eq!(left, 0);
+    let run = RunId::from(run.as_str());
+    world.with_store(async |store| assert_eq!(store.head(&run).await.unwrap().status, Status::Ended)).await;
+}
+
+#[tokio::test]
+async fn a_stream_of_what_is_cut_off_says_that_it_was_left() {
+    let (mut gate, folders) = (Gate::new().await, Folders::new());
+    let limits = Limits { stop_wait: Duration::ZERO, ..Limits::default() };
+    let mut world = World::with(&[folders.agent("slow", &gate.toml(""), SLOW)], limits).await;
+    let (run, rest) = begun(&world, &mut gate).await;
+    assert_eq!(world.stop().await, 1);
+    let last = rest.await.unwrap().unwrap();
+    assert_eq!((&last["code"], &last["run"]), (&json!("left"), &json!(run)), "{last}");
+}
+
+/// As it happens where several servers share one store: a worker that was slow for too long finds its run taken.
+#[tokio::test]
+async fn a_stream_goes_on_with_whoever_takes_the_run_over() {
+    let (mut gate, folders) = (Gate::new().await, Folders::new());
+    let world = World::of(&[folders.agent("slow", &format!("{}effect = \"reads_only\"\n", gate.toml("")), SLOW)]).await;
+    let body = json!({ "input": "slow" });
+    let mut events = world.client().events(Method::POST, "/v1/agents/slow/runs", Some(body)).await;
+    let run = events.next().await.unwrap().data["run"].as_str().unwrap().to_owned();
+    gate.called().await;
+    let file = rusqlite::Connection::open(world.data().join(gesta_store::FILE_NAME)).unwrap();
+    let taken = "UPDATE runs SET fence = fence + 1, owner = 'another', lease_until = lease_until - 29000";
+    file.execute(taken, []).unwrap();
+    // What was done here counts for nothing; the sweeper takes it up when the other's lease has lapsed.
+    gate.open(2);
+    let told = events.all().await;
+    let last = told.last().unwrap();
+    assert_eq!(
+        (last.name.as_str(), &last.data["outcome"], &last.data["run"]),
+        ("run.ended", &json!("completed"), &json!(run))
+    );
+    assert_eq!(gate.calls(), 2);
 }

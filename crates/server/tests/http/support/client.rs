@@ -64,6 +64,17 @@ impl Client {
         client
     }
 
+    /// Where its server is.
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.at
+    }
+
+    /// What it sends under this name.
+    pub(crate) fn header(&self, name: &str) -> String {
+        let found = self.headers.iter().rev().find(|(it, _)| it == name);
+        found.map(|(_, value)| value.clone()).unwrap_or_default()
+    }
+
     pub(crate) async fn get(&self, path: &str) -> Answer {
         self.ask(Method::GET, path, None).await
     }

@@ -114,11 +114,22 @@ impl World {
         self.limits = limits;
     }
 
+    /// Where its data is.
+    pub(crate) fn data(&self) -> &Path {
+        self.data.path()
+    }
+
     /// The store while no server has it.
     pub(crate) async fn with_store(&self, work: impl AsyncFnOnce(&Sqlite)) {
         let store = Sqlite::open(self.data.path(), StoreOptions::default()).await.unwrap();
         work(&store).await;
         store.close().await;
+    }
+
+    /// All files of its data folder.
+    pub(crate) fn files(&self) -> Vec<PathBuf> {
+        let entries = std::fs::read_dir(self.data.path()).unwrap();
+        entries.map(|entry| entry.unwrap().path()).filter(|path| path.is_file()).collect()
     }
 
     /// The store of the server.
