@@ -66,10 +66,7 @@ impl Check {
         let added = &session.record().added;
         let mut screen = Screen::stdout();
         if self.json {
-            let offered: Vec<&str> = specs.iter().map(|spec| spec.name.as_str()).collect();
-            screen.json(&json!({
-                "conversation": kept.conversation, "version": kept.version, "offered": offered, "added": added,
-            }));
+            screen.json(&kept.listed(&specs, added));
         } else {
             for tool in added {
                 if let Some(why) = &tool.set_aside {

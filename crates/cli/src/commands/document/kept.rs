@@ -3,11 +3,12 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use gesta_document::{Image, ImageError, Record, Terms};
-use gesta_run::ConversationId;
+use gesta_document::{AddedTool, Image, ImageError, Record, Terms};
+use gesta_run::{ConversationId, ToolSpec};
 use gesta_runtime::folder::{DocumentPart, Folder};
 use gesta_sandbox::{Pool, PoolSettings, Session};
 use gesta_store::Secrets;
+use serde_json::{Value, json};
 
 use super::told;
 use crate::commands::Globals;
@@ -101,6 +102,12 @@ impl Whose {
 }
 
 impl Kept {
+    /// What programs are told of it: the names of all tools that it offers, and those that were added.
+    pub(super) fn listed(&self, specs: &[ToolSpec], added: &[AddedTool]) -> Value {
+        let offered: Vec<&str> = specs.iter().map(|spec| spec.name.as_str()).collect();
+        json!({ "conversation": self.conversation, "version": self.version, "offered": offered, "added": added })
+    }
+
     /// The document in a worker.
     pub(super) fn session(&self, record: &Record) -> Session {
         self.pool.session(&format!("kept/{}", self.conversation), record.clone(), self.terms.clone())

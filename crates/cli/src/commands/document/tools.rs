@@ -3,7 +3,6 @@
 use clap::Args;
 use gesta_document::{AddedTool, Author, SWITCHED_OFF};
 use gesta_run::ToolSpec;
-use serde_json::json;
 
 use super::kept::{Kept, Whose};
 use super::told;
@@ -51,10 +50,7 @@ impl Tools {
             let added = &session.record().added;
             let mut screen = Screen::stdout();
             if self.json {
-                let offered: Vec<&str> = specs.iter().map(|spec| spec.name.as_str()).collect();
-                screen.json(&json!({
-                    "conversation": kept.conversation, "version": kept.version, "offered": offered, "added": added,
-                }));
+                screen.json(&kept.listed(&specs, added));
             } else {
                 tell(&mut screen, &specs, added);
                 if let Some(said) = said.filter(|_| !globals.quiet) {
