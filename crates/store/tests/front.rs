@@ -36,10 +36,7 @@ async fn sqlite() -> Option<Bench> {
 
 /// The server that `GESTA_TEST_POSTGRES` names: `cargo xtask test --only postgres` sets one up.
 async fn postgres() -> Option<Bench> {
-    let Ok(address) = std::env::var("GESTA_TEST_POSTGRES") else {
-        println!("not run: GESTA_TEST_POSTGRES names no server; `cargo xtask test --only postgres` sets one up");
-        return None;
-    };
+    let address = xtask::outside("GESTA_TEST_POSTGRES", "postgres")?.into_string().unwrap();
     let options = PostgresOptions { connections_max: 8, ..PostgresOptions::default() };
     Some(bench(&Postgres::open(&address, options).await.unwrap(), None))
 }
