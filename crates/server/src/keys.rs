@@ -228,6 +228,13 @@ pub(crate) async fn of_link(app: &App, text: &str) -> Result<Link, Problem> {
     })
 }
 
+/// Ready when the key of whoever asked opens nothing any more; never for those who need none.
+pub(crate) async fn taken_back(app: &App, asker: &Asker) {
+    while !asker.has_key() || !matches!(of_id(app, &asker.id, &asker.from).await, Ok(None)) {
+        tokio::time::sleep(LOOK_AGAIN).await;
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -257,12 +264,5 @@ mod tests {
         {
             assert_eq!(are_equal(one, other), equal, "{one} {other}");
         }
-    }
-}
-
-/// Ready when the key of whoever asked opens nothing any more; never for those who need none.
-pub(crate) async fn taken_back(app: &App, asker: &Asker) {
-    while !asker.has_key() || !matches!(of_id(app, &asker.id, &asker.from).await, Ok(None)) {
-        tokio::time::sleep(LOOK_AGAIN).await;
     }
 }
