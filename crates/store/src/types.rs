@@ -207,6 +207,8 @@ pub struct RunFilter {
     pub agent: Option<String>,
     /// In this status.
     pub status: Option<Status>,
+    /// That ended so.
+    pub outcome: Option<Outcome>,
     /// Closed or not.
     pub closed: Option<bool>,
     /// Of this conversation.
@@ -225,6 +227,7 @@ impl RunFilter {
     pub(crate) fn matches(&self, head: &RunHead) -> bool {
         self.agent.as_ref().is_none_or(|it| *it == head.agent)
             && self.status.is_none_or(|it| it == head.status)
+            && (self.outcome.is_none() || self.outcome == head.outcome)
             && self.closed.is_none_or(|it| it == head.closed)
             && (self.conversation.is_none() || self.conversation == head.conversation)
             && (self.contact.is_none() || self.contact == head.contact)

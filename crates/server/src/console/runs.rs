@@ -18,9 +18,7 @@ use crate::keys::Scope;
 use crate::problem::Problem;
 
 /// How many runs stand on a page.
-const LISTED: usize = 50;
-/// How many pages of the store are looked through for an outcome.
-const LOOKED_MAX: usize = 5;
+const LISTED: u32 = 50;
 
 const OUTCOMES: [Outcome; 12] = [
     Outcome::Completed,
@@ -49,7 +47,7 @@ pub(super) struct RunsAsked {
 }
 
 impl RunsAsked {
-    fn filter(&self) -> Result<(RunFilter, Option<Outcome>), Problem> {
+    fn filter(&self) -> Result<RunFilter, Problem> {
         let outcome = OUTCOMES.into_iter().find(|it| it.as_str() == self.state);
         let status = match self.state.as_str() {
             "open" => Some(Status::Open),
@@ -57,15 +55,15 @@ impl RunsAsked {
             _ => outcome.map(|_| Status::Ended),
         };
         let some = |text: &String| Some(text.trim().to_owned()).filter(|it| !it.is_empty());
-        let filter = RunFilter {
+        Ok(RunFilter {
             agent: some(&self.agent),
             status,
+            outcome,
             conversation: some(&self.conversation).map(ConversationId::new),
             contact: some(&self.contact).map(ContactId::new),
             after: cursor_of(self.after.as_deref().filter(|it| !it.is_empty()))?,
             ..RunFilter::default()
-        };
-        Ok((filter, outcome))
+        })
     }
 
     fn is_narrowed(&self) -> bool {
@@ -124,33 +122,19 @@ pub(super) async fn page(
         .await?)
 }
 
-/// A page of runs, and where it goes on. An outcome is looked for here: the store's filter does not know it.
+/// A page of runs, and where it goes on.
 async fn find(
     console: &Console,
     visitor: &Visitor,
     asked: &RunsAsked,
 ) -> Result<(Vec<RunHead>, Option<String>), Problem> {
-    let (mut filter, outcome) = asked.filter()?;
+    let mut filter = asked.filter()?;
     filter.agent = filter.agent.or_else(|| visitor.only_agent());
-    filter.limit = u32::try_from(LISTED).unwrap_or(PAGE_MAX) + 1;
-    if outcome.is_some() {
-        filter.limit = PAGE_MAX;
-    }
-    let mut found: Vec<RunHead> = Vec::new();
-    for _ in 0..LOOKED_MAX {
-        let page = console.app.store.runs(&filter).await?;
-        let full = page.len() == filter.limit as usize;
-        let last = page.last().cloned();
-        found.extend(page.into_iter().filter(|head| outcome.is_none() || head.outcome == outcome));
-        if found.len() > LISTED {
-            found.truncate(LISTED);
-            let next = found.last().map(|last| asked.next(last));
-            return Ok((found, next));
-        }
-        let Some(last) = last.filter(|_| full) else { return Ok((found, None)) };
-        filter.after = Some(last.cursor());
-    }
-    let next = filter.after.is_some().then(|| found.last().map(|last| asked.next(last))).flatten();
+    filter.limit = LISTED + 1;
+    let mut found = console.app.store.runs(&filter).await?;
+    let has_more = found.len() > LISTED as usize;
+    found.truncate(LISTED as usize);
+    let next = found.last().filter(|_| has_more).map(|last| asked.next(last));
     Ok((found, next))
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::Extension;
 use axum::extract::{FromRequest, Request, State};
 use axum::response::Response;
-use gesta_run::{ContactId, ConversationId, RunId, Status, Timestamp};
+use gesta_run::{ContactId, ConversationId, Outcome, RunId, Status, Timestamp};
 use gesta_runtime::Ask;
 use gesta_store::{PAGE_MAX, RunFilter};
 use http::HeaderMap;
@@ -123,6 +123,9 @@ pub(crate) struct RunsAsked {
     /// In this status.
     #[param(inline)]
     status: Option<StatusWord>,
+    /// That ended so: `completed`, `cancelled`, or another outcome as runs tell it.
+    #[param(value_type = Option<String>)]
+    outcome: Option<Outcome>,
     /// Of this conversation.
     conversation: Option<String>,
     /// Of this contact.
@@ -159,6 +162,7 @@ pub(crate) async fn list(Mine(app): Mine, asker: Asker, Asked(asked): Asked<Runs
             StatusWord::Parked => Status::Parked,
             StatusWord::Ended => Status::Ended,
         }),
+        outcome: asked.outcome,
         closed: asked.closed,
         conversation: asked.conversation.map(ConversationId::new),
         contact: asked.contact.map(ContactId::new),

@@ -58,6 +58,7 @@ async fn a_path_or_a_question_that_is_none_is_refused() {
         "/v1/runs?limit=1001",
         "/v1/runs?limit=-1",
         "/v1/runs?status=done",
+        "/v1/runs?outcome=done",
         "/v1/runs?stauts=open",
         "/v1/holds?kind=thing",
         "/v1/conversations?limit=x",

@@ -26,9 +26,9 @@ async fn a_run_is_answered_with_its_result_and_read_and_listed_later() {
     let plan = gesta_run::Plan::new(serde_json::from_value(log["plan"].clone()).unwrap(), Default::default()).unwrap();
     let events: Vec<gesta_run::Event> = serde_json::from_value(log["events"].clone()).unwrap();
     assert_eq!(json!(gesta_run::Run::replay(plan, &events).result()), run);
-    let listed = world.get("/v1/runs?agent=desk&contact=maria&status=ended&closed=true").await.ok();
+    let listed = world.get("/v1/runs?agent=desk&contact=maria&status=ended&outcome=completed&closed=true").await.ok();
     assert_eq!(listed["items"][0]["run"], id);
-    for other in ["agent=other", "contact=other", "status=parked", "conversation=other", "since=9999999999999"] {
+    for other in ["agent=other", "contact=other", "outcome=cancelled", "conversation=other", "since=9999999999999"] {
         assert_eq!(world.get(&format!("/v1/runs?{other}")).await.ok()["items"], json!([]), "{other}");
     }
     let conversation = world.get("/v1/conversations/k%201%2F%C3%BC").await.ok();

@@ -2,7 +2,7 @@
 
 use gesta_run::event::Event;
 use gesta_run::id::{ContactId, ConversationId, RunId};
-use gesta_run::outcome::Status;
+use gesta_run::outcome::{Outcome, Status};
 
 use super::append::Appending;
 use super::rows::{self, FoundRun};
@@ -134,6 +134,7 @@ fn with_filter<'q>(statement: Bound<'q>, filter: &'q RunFilter, status: &'q Opti
         .bind(after.map(|after| after.started_at.0))
         .bind(after.map(|after| after.run.as_str()))
         .bind(i64::from(page(filter.limit)))
+        .bind(filter.outcome.map(Outcome::as_str))
 }
 
 impl Postgres {

@@ -143,7 +143,7 @@ impl RunLog for Sqlite {
     }
 }
 
-fn filter_cells(filter: &RunFilter) -> Result<[Cell; 8], StoreError> {
+fn filter_cells(filter: &RunFilter) -> Result<[Cell; 9], StoreError> {
     let after = filter.after.as_ref();
     Ok([
         filter.agent.clone().into(),
@@ -154,5 +154,6 @@ fn filter_cells(filter: &RunFilter) -> Result<[Cell; 8], StoreError> {
         after.map(|it| it.started_at.0).into(),
         after.map(|it| it.run.as_str().to_owned()).into(),
         i64::from(page(filter.limit)).into(),
+        filter.outcome.map(|it| it.as_str().to_owned()).into(),
     ])
 }

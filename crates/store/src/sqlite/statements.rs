@@ -150,6 +150,7 @@ statements! { ONE_BUCKET:
         AND (?4 IS NULL OR agent = ?4) AND (?5 IS NULL OR status = ?5) AND (?6 IS NULL OR closed = ?6) \
         AND (?7 IS NULL OR contact = ?7) AND (?8 IS NULL OR started_at >= ?8) \
         AND (?9 IS NULL OR started_at < ?9 OR (started_at = ?9 AND run_id < ?10)) \
+        AND (?12 IS NULL OR outcome = ?12) \
         ORDER BY started_at DESC, run_id DESC LIMIT ?11");
 
     REQUEST_PUT = "INSERT INTO requests (bucket, tenant, owner, name, fingerprint, run_id, at) \
@@ -202,6 +203,7 @@ statements! { ACROSS:
         AND (?2 IS NULL OR agent = ?2) AND (?3 IS NULL OR status = ?3) AND (?4 IS NULL OR closed = ?4) \
         AND (?5 IS NULL OR contact = ?5) AND (?6 IS NULL OR started_at >= ?6) \
         AND (?7 IS NULL OR started_at < ?7 OR (started_at = ?7 AND run_id < ?8)) \
+        AND (?10 IS NULL OR outcome = ?10) \
         ORDER BY started_at DESC, run_id DESC LIMIT ?9");
 
     CONVERSATIONS = "SELECT conversation, agent, contact, turns, run_id, updated_at FROM conversations \

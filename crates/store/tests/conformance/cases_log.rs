@@ -101,6 +101,13 @@ pub(crate) async fn runs_are_listed_newest_first_filtered_and_in_pages(bench: Be
     assert_eq!(listed(RunFilter { agent: Some("coach".to_owned()), ..all() }).await, ["r3", "r2", "r0"]);
     assert_eq!(listed(RunFilter { status: Some(Status::Open), ..all() }).await, ["r3", "r1"]);
     assert_eq!(listed(RunFilter { closed: Some(true), ..all() }).await, ["r2", "r0"]);
+    let completed = || RunFilter { outcome: Some(Outcome::Completed), ..all() };
+    assert_eq!(listed(completed()).await, ["r2", "r0"]);
+    // What does not match takes no place on a page.
+    assert_eq!(listed(RunFilter { limit: 2, ..completed() }).await, ["r2", "r0"]);
+    assert_eq!(listed(RunFilter { conversation: Some("c".into()), ..completed() }).await, ["r2"]);
+    assert!(listed(RunFilter { conversation: Some("b".into()), ..completed() }).await.is_empty());
+    assert!(listed(RunFilter { outcome: Some(Outcome::Cancelled), ..all() }).await.is_empty());
     assert_eq!(listed(RunFilter { conversation: Some("b".into()), ..all() }).await, ["r1"]);
     let with_status = RunFilter { conversation: Some("b".into()), status: Some(Status::Ended), ..all() };
     assert!(listed(with_status).await.is_empty());
