@@ -45,3 +45,4 @@ pub use gesta_run as run;
 pub use gesta_runtime as runtime;
 pub use gesta_scene as scene;
 pub use gesta_store as store;
+pub use gesta_telemetry as telemetry;

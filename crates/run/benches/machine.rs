@@ -28,7 +28,8 @@ fn plan() -> Arc<Plan> {
 fn opened(plan: &Arc<Plan>) -> (Run, Vec<Event>) {
     let mut run = Run::new(plan.clone());
     let input = vec![Part::text("Move my visit")];
-    let opening = Opening { run: "r".into(), conversation: None, contact: None, input, now: String::new() };
+    let opening =
+        Opening { run: "r".into(), conversation: None, contact: None, input, now: String::new(), trace: None };
     let log = run.feed(Input { at: Timestamp(0), kind: InputKind::Opened(opening) }).expect("it opens").to_vec();
     (run, log)
 }

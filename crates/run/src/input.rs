@@ -12,6 +12,7 @@ use crate::message::Part;
 use crate::reply::{Fault, Reply};
 use crate::time::Timestamp;
 use crate::tool::ToolSpec;
+use crate::traceparent::TraceParent;
 
 /// One thing the world tells, with its time.
 #[derive(Debug, Clone)]
@@ -75,6 +76,9 @@ pub struct Opening {
     pub input: Vec<Part>,
     /// The turn's `NOW:` notice: time and zone, without the word.
     pub now: String,
+    /// The trace that the turn belongs to, where its caller named one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<TraceParent>,
 }
 
 /// What came of a want.

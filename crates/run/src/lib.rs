@@ -10,6 +10,7 @@
 //! let mut run = Run::new(plan);
 //! let opening = Opening {
 //!     run: "r1".into(), conversation: None, contact: None, input: vec![Part::text("Hello")], now: String::new(),
+//!     trace: None,
 //! };
 //! run.feed(Input { at: Timestamp(0), kind: InputKind::Opened(opening) })?;
 //! while let Some(want) = run.wants().into_iter().next() {
@@ -69,6 +70,7 @@ pub mod result;
 pub mod id;
 pub mod json;
 pub mod time;
+pub mod traceparent;
 
 pub use admit::FeedError;
 pub use arguments::Arguments;
@@ -95,4 +97,5 @@ pub use run::Run;
 pub use state::{ActionStage, CallState, InputLabel, Refusal, Stage};
 pub use time::Timestamp;
 pub use tool::{Accepts, Effect as ToolEffect, Tool, ToolError, ToolList, ToolSpec};
+pub use traceparent::{NoTraceParent, TraceParent};
 pub use want::{Effect, Want};

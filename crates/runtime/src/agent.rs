@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use gesta_model::Model;
-use gesta_run::{ContactId, ConversationId, HoldAnswer, Part, Plan, RunId, RunResult};
+use gesta_run::{ContactId, ConversationId, HoldAnswer, Part, Plan, RunId, RunResult, TraceParent};
 use gesta_store::Store;
+use gesta_telemetry::Traces;
 use serde_json::Value;
 
 use crate::builder::AgentBuilder;
@@ -54,8 +55,6 @@ pub(crate) struct Parts {
     pub(crate) stream: bool,
     pub(crate) wire: bool,
     pub(crate) secrets: Option<Arc<gesta_store::Secrets>>,
-    /// What was said goes to the log, past this.
-    pub(crate) content: Option<crate::trace::Redactor>,
 }
 
 impl Parts {
@@ -92,6 +91,10 @@ pub struct Ask {
     pub cancel: Cancel,
     /// Is told what happens meanwhile.
     pub listener: Option<Listener>,
+    /// The trace that the turn belongs to. It is kept with the run, so that whoever goes on with it stays in that trace.
+    pub trace: Option<TraceParent>,
+    /// Where the turn's spans go.
+    pub traces: Option<Traces>,
 }
 
 impl<T: Into<String>> From<T> for Ask {
@@ -113,6 +116,10 @@ pub struct Resume {
     pub cancel: Cancel,
     /// Is told what happens meanwhile.
     pub listener: Option<Listener>,
+    /// The trace of whoever makes it go on: the run stays in its own, and names this one.
+    pub trace: Option<TraceParent>,
+    /// Where spans go.
+    pub traces: Option<Traces>,
 }
 
 /// What came of resuming.

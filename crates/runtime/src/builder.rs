@@ -43,7 +43,6 @@ pub struct AgentBuilder {
     plain: bool,
     wire: bool,
     secrets: Option<Arc<gesta_store::Secrets>>,
-    content: Option<crate::trace::Redactor>,
     snapshot: Option<Value>,
 }
 
@@ -287,14 +286,6 @@ impl AgentBuilder {
         self
     }
 
-    /// Lets what was said (input, replies, arguments, results, prompts) go to the log under the target
-    /// `gesta::content`, each text past `redact`. Off without this: logs and traces hold names and numbers alone.
-    #[must_use]
-    pub fn capture_content(mut self, redact: impl Fn(&str) -> String + Send + Sync + 'static) -> Self {
-        self.content = Some(Arc::new(redact));
-        self
-    }
-
     /// Keys that sign runs which their caller keeps ([`Agent::save`]).
     #[must_use]
     pub fn secrets(mut self, secrets: gesta_store::Secrets) -> Self {
@@ -374,7 +365,6 @@ impl AgentBuilder {
             stream: !self.plain,
             wire: self.wire,
             secrets: self.secrets,
-            content: self.content,
             plan,
         })))
     }

@@ -10,6 +10,7 @@ use gesta_run::{
     Want, WantId,
 };
 use gesta_store::StoreError;
+use gesta_telemetry::Recorder;
 use tracing::{Instrument, Span};
 
 use crate::agent::Parts;
@@ -42,9 +43,9 @@ pub(crate) struct Driver {
     ticked: Option<gesta_run::Timestamp>,
     /// What is being performed. Few things are at any time, so each is asked whenever one has news.
     going: Vec<(WantId, Performing)>,
-    run_span: Span,
-    /// Of the trip whose answer came last, or is awaited.
-    trip_span: Span,
+    /// What is logged meanwhile says of which run it is.
+    span: Span,
+    recorder: Option<Recorder>,
 }
 
 impl Driver {
@@ -58,8 +59,8 @@ impl Driver {
         resumed: bool,
     ) -> Box<Self> {
         Box::new(Self {
-            run_span: trace::run_span(&run),
-            trip_span: Span::none(),
+            span: trace::span(&run),
+            recorder: None,
             parts,
             run,
             journal,
@@ -83,23 +84,33 @@ impl Driver {
         self
     }
 
+    /// With somebody who reads spans from what happens.
+    pub(crate) fn with_recorder(mut self: Box<Self>, recorder: Option<Recorder>) -> Box<Self> {
+        self.recorder = recorder;
+        self
+    }
+
     pub(crate) fn run(&self) -> &Run {
         &self.run
     }
 
     /// Drives the run, and hands back how it stands when nothing is left to do here.
     pub(crate) async fn drive(mut self: Box<Self>) -> Result<Arc<RunResult>, AgentError> {
-        let span = self.run_span.clone();
-        let result = match self.until_quiet().instrument(span).await {
-            Ok(()) => self.run.into_result(),
+        let span = self.span.clone();
+        let (result, failed) = match self.until_quiet().instrument(span.clone()).await {
+            Ok(()) => (self.run.into_result(), None),
             // It goes on elsewhere: what was done here counts for nothing, and how it ends is told there.
             Err(why @ StoreError::Fenced { .. }) => {
                 tracing::info!(%why, "the run goes on elsewhere");
                 self.going.clear();
                 return Err(why.into());
             }
-            Err(why) => self.store_failed(&why).await,
+            Err(why) => (self.store_failed(&why).await, Some(Outcome::StoreFailed)),
         };
+        span.in_scope(|| trace::left(&result));
+        if let Some(recorder) = self.recorder {
+            recorder.finish(failed);
+        }
         let result = Arc::new(result);
         if let Some(listener) = &self.listener {
             listener(Progress::Finished(result.clone()));
@@ -151,11 +162,8 @@ impl Driver {
 
     fn start(&mut self, want: &Want, cx: &mut Context<'_>) -> Begun {
         let is_trip = want.effect == Effect::CallModel;
-        if is_trip {
-            self.trip_span = trace::trip_span(&self.run, &self.parts.model_name);
-            if let Some(listener) = &self.listener {
-                listener(Progress::TripStarted { trip: self.run.trip(), label: self.run.next_label() });
-            }
+        if is_trip && let Some(listener) = &self.listener {
+            listener(Progress::TripStarted { trip: self.run.trip(), label: self.run.next_label() });
         }
         let stage = perform::Stage {
             parts: &self.parts,
@@ -166,7 +174,6 @@ impl Driver {
             resumed: self.resumed,
             shortened: self.shortened,
         };
-        let _within = is_trip.then(|| self.trip_span.enter());
         stage.begin(want, cx)
     }
 
@@ -217,7 +224,7 @@ impl Driver {
         {
             // The want stands: it is started again with a shorter history.
             self.shortened = true;
-            tracing::warn!(run = ?self.run.opening().map(|it| &it.run), "the history was too long and was shortened");
+            tracing::warn!("the history was too long and was shortened");
             return;
         }
         if let Some(image) = self.working.as_ref().and_then(Working::take_changed) {
@@ -231,7 +238,7 @@ impl Driver {
                 let met = Met::Failed(perform::no_tools(&why));
                 let _ = self.feed(InputKind::Met { want: done.want, met });
             }
-            Err(why) => tracing::debug!(%why, "an answer came too late"),
+            Err(_) => tracing::debug!("an answer came too late"),
         }
         if let (Some(delta), Some(listener)) = (done.held_back, &self.listener)
             && self.run.reply_text().trim_start() == text_of(&delta).trim_start()
@@ -249,7 +256,8 @@ impl Driver {
     }
 
     pub(crate) fn feed_at(&mut self, input: Input) -> Result<(), FeedError> {
-        let _within = self.run_span.enter();
+        let span = self.span.clone();
+        let _within = span.enter();
         let events = self.run.feed_owned(input)?;
         self.resumed |= events.iter().any(|event| matches!(event.what, EventKind::Held { .. }));
         if let Some(working) = &mut self.working {
@@ -265,6 +273,8 @@ impl Driver {
 
     /// Tells of the events that the run began with, and keeps those that are not stored yet.
     pub(crate) fn begin(&mut self, events: Vec<Event>) {
+        let span = self.span.clone();
+        let _within = span.enter();
         for event in events {
             let event = Arc::new(event);
             self.tell(&event);
@@ -273,8 +283,11 @@ impl Driver {
     }
 
     /// Tells the log and the listener what happened.
-    fn tell(&self, event: &Arc<Event>) {
-        trace::event(event, &self.run_span, &self.trip_span, self.parts.content.as_ref());
+    fn tell(&mut self, event: &Arc<Event>) {
+        trace::event(event);
+        if let Some(recorder) = &mut self.recorder {
+            recorder.happened(event);
+        }
         if let Some(listener) = &self.listener {
             listener(Progress::Happened(event.clone()));
         }
@@ -286,7 +299,7 @@ impl Driver {
 
     /// A checkpoint that cannot be written ends the run here; its log goes on from the last one.
     async fn store_failed(&mut self, why: &StoreError) -> RunResult {
-        tracing::error!(%why, "a checkpoint could not be written; the run stops here");
+        tracing::error!(code = why.code(), "a checkpoint could not be written; the run stops here");
         self.going.clear();
         self.journal.abandon().await;
         let mut result = self.run.result();

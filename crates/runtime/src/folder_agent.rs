@@ -205,7 +205,7 @@ impl ToolBody for Canned {
 
 fn decide(rules: &Decisions, call: &CallAsked) -> RulingFuture {
     let ruled = rules.decide(&call.name, &call.arguments);
-    tracing::debug!(call = %call.id, rule = ruled.rule, "decided by the folder's rules");
+    tracing::debug!(rule = ruled.rule, "decided by the folder's rules");
     Box::pin(std::future::ready(Ok(ruled.decision)))
 }
 
@@ -231,9 +231,9 @@ impl Backstop for RuleBackstop {
         let deed = self.deed.as_ref().map(|deed| deed(turn));
         Box::pin(async move {
             let answered = match (deed, &prompt) {
-                (Some(deed), Some(_)) => deed.await.unwrap_or_else(|why| {
+                (Some(deed), Some(_)) => deed.await.unwrap_or_else(|_| {
                     // What the model is told does not depend on whether the server could be told too.
-                    tracing::error!(%why, "a backstop's server could not be told");
+                    tracing::error!("a backstop's server could not be told");
                     Ran::default()
                 }),
                 (Some(deed), None) => deed.await?,

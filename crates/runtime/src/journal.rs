@@ -210,7 +210,7 @@ impl Journal {
     pub(crate) async fn abandon(&mut self) {
         if let Place::Leased(lease) = &self.place {
             if let Err(why) = self.store.release(lease).await {
-                tracing::warn!(run = %lease.run(), %why, "the run's lease could not be given back");
+                tracing::warn!(run = %lease.run(), code = why.code(), "the run's lease could not be given back");
             }
             self.place = Place::Released;
         }

@@ -15,7 +15,7 @@ use gesta_run::{
 use serde_json::Value;
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::task::JoinHandle;
-use tracing::{Instrument, Span};
+use tracing::Instrument;
 
 use crate::agent::Parts;
 use crate::document::Working;
@@ -156,7 +156,7 @@ impl Stage<'_> {
                 Err(why) => Err(HookError(format!("the hook {why}"))),
             })
         };
-        limited(id, limit, Span::none(), move || hook.decide(asked), met, cx)
+        limited(id, limit, move || hook.decide(asked), met, cx)
     }
 
     /// Of a grant: its tool's call and which of that call.
@@ -173,7 +173,6 @@ impl Stage<'_> {
             return ready(id, Met::Answered(Answer::Error(text)));
         };
         let name = grant.name.clone();
-        let span = crate::trace::tool_span(&name, call);
         let (arguments, scope) = (grant.arguments.clone().into(), self.scope_of_grant(call, n));
         let met = move |answer| {
             Met::Answered(answered(answer).unwrap_or_else(|| {
@@ -181,7 +180,7 @@ impl Stage<'_> {
                 Answer::Error("the grant failed inside (it panicked)".to_owned())
             }))
         };
-        limited(id, Duration::from_millis(limit_ms), span, move || body.call_shared(arguments, scope), met, cx)
+        limited(id, Duration::from_millis(limit_ms), move || body.call_shared(arguments, scope), met, cx)
     }
 
     fn run_tool(&self, id: WantId, call: &CallId, cx: &mut Context<'_>) -> Begun {
@@ -192,8 +191,7 @@ impl Stage<'_> {
         }
         let arguments = state.arguments.clone();
         if let (true, Some(working)) = (state.tool.as_ref().is_some_and(|it| it.spec.document), self.working) {
-            let span = crate::trace::tool_span(&state.name, call);
-            let running = working.call(state, arguments.into_object(), self.parts.clock.now()).instrument(span);
+            let running = working.call(state, arguments.into_object(), self.parts.clock.now());
             return going(id, async move { Met::Answered(running.await) });
         }
         let limit_ms = state.tool.as_ref().map_or(gesta_run::tool::TIME_LIMIT_MS, |tool| tool.spec.time_limit_ms);
@@ -202,7 +200,6 @@ impl Stage<'_> {
             return ready(id, Met::Answered(Answer::Error(text)));
         };
         let name = state.name.clone();
-        let span = crate::trace::tool_span(&name, call);
         let scope = self.scope(call);
         let met = move |answer| {
             Met::Answered(answered(answer).unwrap_or_else(|| {
@@ -210,7 +207,7 @@ impl Stage<'_> {
                 Answer::Error("the tool failed inside (it panicked)".to_owned())
             }))
         };
-        limited(id, Duration::from_millis(limit_ms), span, move || body.call_shared(arguments, scope), met, cx)
+        limited(id, Duration::from_millis(limit_ms), move || body.call_shared(arguments, scope), met, cx)
     }
 
     fn perform_action(&self, id: WantId, call: &CallId, cx: &mut Context<'_>) -> Begun {
@@ -221,7 +218,6 @@ impl Stage<'_> {
         let (Some(body), Some(spec)) = (self.parts.tools.get(tool).cloned(), spec) else {
             return ready(id, failed("config_removed"));
         };
-        let span = crate::trace::tool_span(tool, call);
         let (arguments, scope) = (Object::clone(arguments).into(), self.scope(call));
         let met = |answer| {
             let failed = |error: String| Attempt::Failed { error };
@@ -234,7 +230,7 @@ impl Stage<'_> {
             })
         };
         let limit = Duration::from_millis(spec.spec.time_limit_ms);
-        limited(id, limit, span, move || body.call_shared(arguments, scope), met, cx)
+        limited(id, limit, move || body.call_shared(arguments, scope), met, cx)
     }
 
     fn seen(&self, backstop: usize) -> TurnSeen {
@@ -267,7 +263,7 @@ impl Stage<'_> {
         };
         let seen = self.seen(backstop);
         let met = |answer: Result<_, Broken>| Met::Detected(answer.unwrap_or_else(|why| Err(format!("detect {why}"))));
-        limited(id, self.backstop_limit(backstop), Span::none(), move || body.detect(seen), met, cx)
+        limited(id, self.backstop_limit(backstop), move || body.detect(seen), met, cx)
     }
 
     fn run_backstop(&self, id: WantId, backstop: usize, cx: &mut Context<'_>) -> Begun {
@@ -276,7 +272,7 @@ impl Stage<'_> {
         };
         let seen = self.seen(backstop);
         let met = |answer: Result<_, Broken>| Met::Ran(answer.unwrap_or_else(|why| Err(format!("run {why}"))));
-        limited(id, self.backstop_limit(backstop), Span::none(), move || body.run(seen), met, cx)
+        limited(id, self.backstop_limit(backstop), move || body.run(seen), met, cx)
     }
 }
 
@@ -318,14 +314,12 @@ type Work<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 fn limited<T: Send + 'static>(
     id: WantId,
     limit: Duration,
-    span: Span,
     work: impl FnOnce() -> Work<T> + Send + 'static,
     met: impl FnOnce(Result<T, Broken>) -> Met + Send + 'static,
     cx: &mut Context<'_>,
 ) -> Begun {
     let task = match Handle::try_current().map(|runtime| runtime.runtime_flavor()) {
         Ok(RuntimeFlavor::CurrentThread) => {
-            let within = span.enter();
             let first = catch_unwind(AssertUnwindSafe(|| {
                 let mut work = work();
                 match work.as_mut().poll(cx) {
@@ -333,14 +327,13 @@ fn limited<T: Send + 'static>(
                     Poll::Pending => Err(work),
                 }
             }));
-            drop(within);
             match first {
                 Ok(Ok(value)) => return ready(id, met(Ok(value))),
-                Ok(Err(work)) => tokio::spawn(work.instrument(span)),
+                Ok(Err(work)) => tokio::spawn(work.in_current_span()),
                 Err(_) => return ready(id, met(Err(Broken::Panicked))),
             }
         }
-        _ => tokio::spawn(async move { work().await }.instrument(span)),
+        _ => tokio::spawn(async move { work().await }.in_current_span()),
     };
     let mut task = Task(task);
     going(id, async move {

@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gesta_run::{
-    AnswerError, CallId, Effect, FeedError, Functions, HoldAnswer, HoldKind, HoldReply, Input, InputKind, Plan,
+    AnswerError, CallId, Effect, Event, FeedError, Functions, HoldAnswer, HoldKind, HoldReply, Input, InputKind, Plan,
     PlanSpec, Run, RunId,
 };
 use gesta_store::{Lease, RunHead, StoreError};
+use gesta_telemetry::{Recorder, Traces};
 use serde_json::Value;
 
 use crate::agent::{Parts, Resume, Resumed};
@@ -23,7 +24,7 @@ const CLAIM_TRIES_MAX: u32 = 1_500;
 
 pub(crate) async fn resume(parts: &Arc<Parts>, id: &RunId, resume: Resume) -> Result<Resumed, AgentError> {
     let lease = claim(parts, id).await?;
-    let (run, head) = load_leased(parts, id, &lease).await?;
+    let (run, head, events) = load_leased(parts, id, &lease).await?;
     let working = match crate::turn::working(parts, id, head.conversation.as_ref(), true).await {
         Ok(working) => working,
         Err(why) => {
@@ -31,7 +32,7 @@ pub(crate) async fn resume(parts: &Arc<Parts>, id: &RunId, resume: Resume) -> Re
             return Err(why);
         }
     };
-    let driver = taken_up(parts, run, &head, lease, &resume).await?;
+    let driver = taken_up(parts, (run, events), &head, lease, &resume).await?;
     let mut driver = recovered(driver.with_document(working));
     let already_answered = already_answered(driver.run(), &resume.answers);
     if let Err(why) = go_on(parts, &mut driver, &resume) {
@@ -48,11 +49,12 @@ pub(crate) async fn resume(parts: &Arc<Parts>, id: &RunId, resume: Resume) -> Re
 }
 
 /// Closes a parked run, or one that could have gone on, because a new turn begins.
-pub(crate) async fn supersede(parts: &Arc<Parts>, id: &RunId) -> Result<(), AgentError> {
+pub(crate) async fn supersede(parts: &Arc<Parts>, id: &RunId, traces: Option<Traces>) -> Result<(), AgentError> {
     let lease = claim(parts, id).await?;
-    let (run, head) = load_leased(parts, id, &lease).await?;
+    let (run, head, events) = load_leased(parts, id, &lease).await?;
     // What the turn made of the document is dropped, so that it need not be readable.
-    let mut driver = recovered(taken_up(parts, run, &head, lease, &Resume::default()).await?);
+    let resume = Resume { traces, ..Resume::default() };
+    let mut driver = recovered(taken_up(parts, (run, events), &head, lease, &resume).await?);
     if let Err(why) = driver.feed(InputKind::Superseded) {
         driver.abandon().await;
         return Err(AgentError::Input(why));
@@ -64,8 +66,8 @@ pub(crate) async fn supersede(parts: &Arc<Parts>, id: &RunId) -> Result<(), Agen
 /// model are not here, and what goes by their names is something else. What had begun has an unknown outcome.
 pub(crate) async fn close_left(parts: &Arc<Parts>, id: &RunId, resume: Resume) -> Result<(), AgentError> {
     let lease = claim(parts, id).await?;
-    let (run, head) = load_leased(parts, id, &lease).await?;
-    let mut driver = recovered(taken_up(parts, run, &head, lease, &resume).await?);
+    let (run, head, events) = load_leased(parts, id, &lease).await?;
+    let mut driver = recovered(taken_up(parts, (run, events), &head, lease, &resume).await?);
     // A call that only reads would be made again: not with another's tools.
     if let Err(why) = driver.feed(InputKind::Cancelled) {
         driver.abandon().await;
@@ -87,7 +89,7 @@ async fn claim(parts: &Arc<Parts>, id: &RunId) -> Result<Lease, AgentError> {
 }
 
 /// As [`load`]; a run that cannot be read is given back.
-async fn load_leased(parts: &Arc<Parts>, id: &RunId, lease: &Lease) -> Result<(Run, RunHead), AgentError> {
+async fn load_leased(parts: &Arc<Parts>, id: &RunId, lease: &Lease) -> Result<Loaded, AgentError> {
     let loaded = load(parts, id).await;
     if loaded.is_err() {
         parts.store.release(lease).await?;
@@ -95,11 +97,14 @@ async fn load_leased(parts: &Arc<Parts>, id: &RunId, lease: &Lease) -> Result<(R
     loaded
 }
 
+/// A run, its head and its log.
+type Loaded = (Run, RunHead, Vec<Event>);
+
 /// Reads a run from the store and replays it under the plan it was begun with.
-pub(crate) async fn load(parts: &Arc<Parts>, id: &RunId) -> Result<(Run, RunHead), AgentError> {
+pub(crate) async fn load(parts: &Arc<Parts>, id: &RunId) -> Result<Loaded, AgentError> {
     let stored = parts.store.load(id).await?;
     let plan = pinned_plan(parts, id, &stored.head.config).await?;
-    Ok((Run::replay(plan, &stored.events), stored.head))
+    Ok((Run::replay(plan, &stored.events), stored.head, stored.events))
 }
 
 pub(crate) async fn pinned_plan(parts: &Arc<Parts>, id: &RunId, config: &str) -> Result<Arc<Plan>, AgentError> {
@@ -119,7 +124,7 @@ pub(crate) async fn pinned_plan(parts: &Arc<Parts>, id: &RunId, config: &str) ->
 
 async fn taken_up(
     parts: &Arc<Parts>,
-    run: Run,
+    (run, events): (Run, Vec<Event>),
     head: &RunHead,
     lease: Lease,
     resume: &Resume,
@@ -135,16 +140,24 @@ async fn taken_up(
         journal.has_document(0);
     }
     let (cancel, listener) = (resume.cancel.clone(), resume.listener.clone());
-    Ok(Driver::new(parts.clone(), run, journal, history, cancel, listener, true))
+    let recorder = resume
+        .traces
+        .clone()
+        .map(|traces| Recorder::new(traces, run.plan().clone(), resume.trace).after(events, is_left(&run)));
+    Ok(Driver::new(parts.clone(), run, journal, history, cancel, listener, true).with_recorder(recorder))
 }
 
 /// Whoever worked on it is gone, where it was left: what had begun and is not answered has an unknown outcome.
 fn recovered(mut driver: Box<Driver>) -> Box<Driver> {
-    let left = driver.run().wants().iter().any(|want| !matches!(want.effect, Effect::Hold(_)));
-    if left {
+    if is_left(driver.run()) {
         let _ = driver.feed(InputKind::Recovered);
     }
     driver
+}
+
+/// Whether it wants something that nobody outside has to say.
+fn is_left(run: &Run) -> bool {
+    run.wants().iter().any(|want| !matches!(want.effect, Effect::Hold(_)))
 }
 
 fn go_on(parts: &Arc<Parts>, driver: &mut Driver, resume: &Resume) -> Result<(), FeedError> {
@@ -198,7 +211,7 @@ fn refused(id: &RunId, why: FeedError) -> AgentError {
     match why {
         FeedError::Answers(why) => {
             if matches!(why, AnswerError::Binding { .. }) {
-                tracing::warn!(run = %id, %why, security = true, "an answer to a hold was bound to something else");
+                tracing::warn!(run = %id, security = true, "an answer to a hold was bound to something else");
             }
             AgentError::Answers(why)
         }

@@ -9,6 +9,7 @@ use gesta_run::{
     Status,
 };
 use gesta_store::{Busy, NewRun, StoreError};
+use gesta_telemetry::Recorder;
 
 use crate::agent::{Ask, Parts, Resume};
 use crate::document::Working;
@@ -34,6 +35,7 @@ pub(crate) async fn run(parts: &Arc<Parts>, mut ask: Ask) -> Result<Arc<RunResul
         contact: ask.contact.clone(),
         input: std::mem::take(&mut ask.input),
         now: clock::notice(at, &parts.zone, &parts.plan.spec.timezone),
+        trace: ask.trace,
     };
     // The machine looks at the input before anything is stored: an input it refuses leaves no trace.
     let mut run = Run::new(parts.plan.clone());
@@ -65,7 +67,8 @@ pub(crate) async fn run(parts: &Arc<Parts>, mut ask: Ask) -> Result<Arc<RunResul
         listener(Progress::Started { run: id });
     }
     let driver = Driver::new(parts.clone(), run, journal, history, ask.cancel, ask.listener, false);
-    let mut driver = driver.with_document(working);
+    let recorder = ask.traces.map(|traces| Recorder::new(traces, parts.plan.clone(), None));
+    let mut driver = driver.with_document(working).with_recorder(recorder);
     driver.begin(events);
     driver.drive().await
 }
@@ -132,7 +135,7 @@ async fn open(parts: &Arc<Parts>, new: NewRun, first: &[Event], ask: &Ask) -> Re
             }
             Err(StoreError::ConversationBusy { run, busy, .. }) if left < LEFT_MAX => {
                 left += 1;
-                make_room(parts, run, busy, &ask.listener).await?;
+                make_room(parts, run, busy, ask).await?;
             }
             Err(StoreError::ConversationBusy { run, .. }) => return Err(AgentError::Busy { run }),
             Err(why) => return Err(why.into()),
@@ -154,7 +157,7 @@ impl Executing {
             return Ok(false);
         }
         if self.seen.as_ref() != Some(id) {
-            let (run, _) = resume::load(parts, id).await?;
+            let (run, ..) = resume::load(parts, id).await?;
             if run.plan().spec.on_message_while_parked == OnMessageWhileParked::Refuse {
                 let holds = run.holds().into_iter().filter(|hold| hold.kind == HoldKind::Call);
                 let open = holds.map(|hold| hold.id).collect();
@@ -167,20 +170,16 @@ impl Executing {
 }
 
 /// Closes the run that has the conversation, where it may be closed (`spec/contract.md`, 2.4 and 7.7).
-async fn make_room(
-    parts: &Arc<Parts>,
-    run: RunId,
-    busy: Busy,
-    listener: &Option<crate::progress::Listener>,
-) -> Result<(), AgentError> {
+async fn make_room(parts: &Arc<Parts>, run: RunId, busy: Busy, ask: &Ask) -> Result<(), AgentError> {
     match busy {
         Busy::Open => Err(AgentError::Busy { run }),
         Busy::Left => {
             let stored = parts.store.load(&run).await?;
-            if let Some(listener) = listener {
+            if let Some(listener) = &ask.listener {
                 listener(Progress::TakenUp { run: run.clone(), events: stored.events });
             }
-            let going_on = Resume { listener: listener.clone(), ..Resume::default() };
+            let traces = ask.traces.clone();
+            let going_on = Resume { listener: ask.listener.clone(), traces, ..Resume::default() };
             // Boxed, because taking a run up drives it, and driving is what this is part of.
             if stored.head.config == parts.plan.hash() {
                 Box::pin(resume::resume(parts, &run, going_on)).await.map(drop)
@@ -188,7 +187,7 @@ async fn make_room(
                 Box::pin(resume::close_left(parts, &run, going_on)).await
             }
         }
-        Busy::Parked | Busy::CanGoOn => match Box::pin(resume::supersede(parts, &run)).await {
+        Busy::Parked | Busy::CanGoOn => match Box::pin(resume::supersede(parts, &run, ask.traces.clone())).await {
             Err(AgentError::Input(FeedError::Waiting { open })) => Err(AgentError::Waiting { run, open }),
             // Someone answered the last hold in between: it is looked at again.
             Err(AgentError::Input(FeedError::OutOfTurn(_))) => Ok(()),

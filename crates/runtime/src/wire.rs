@@ -22,7 +22,7 @@ pub(crate) fn captured(parts: &Arc<Parts>, run: &RunId, trip: u32, again: bool) 
         let (store, run) = (store.clone(), run.clone());
         tokio::spawn(async move {
             if let Err(why) = keep(&*store, &run, kept, again).await {
-                tracing::warn!(%run, %why, "an exchange with the model could not be kept");
+                tracing::warn!(%run, code = why.code(), "an exchange with the model could not be kept");
             }
         });
     }))

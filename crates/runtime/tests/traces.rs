@@ -1,4 +1,4 @@
-//! What goes to logs and traces: no word that anybody said, unless capture is on and the redactor has seen it.
+//! What goes to the log: which run it is and how it goes, and no word that anybody said.
 
 #![allow(clippy::unwrap_used)]
 
@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
 
 use gesta_model::{Model, ScriptedModel};
-use gesta_runtime::{Agent, AgentBuilder, Scope, Tool};
+use gesta_runtime::{Agent, Scope, Tool};
 use gesta_scene::Script;
 use tracing_subscriber::fmt::format::FmtSpan;
 
@@ -29,14 +29,14 @@ struct Note {
     text: String,
 }
 
-async fn logged(build: impl FnOnce(AgentBuilder) -> AgentBuilder) -> String {
+async fn logged() -> String {
     let text =
         "model: Canary-offer, shall I?\nmodel: calls c1 keep {\"text\":\"canary-argument\"}\nmodel: Canary-reply.\n";
     let model: Arc<dyn Model> = Arc::new(ScriptedModel::new(Arc::new(Script::parse(text).unwrap())));
     let keep = Tool::new("keep", "", |_: Note, _: Scope| async { Ok::<_, String>("canary-result") });
     let act = serde_json::json!({"intents": ["keep"], "required_tools": ["keep"], "hint": "canary-hint"});
     let builder = Agent::builder().name("noter").model(model, "s").tool(keep);
-    let agent = build(builder.act_when_asked(serde_json::from_value(act).unwrap())).build().unwrap();
+    let agent = builder.act_when_asked(serde_json::from_value(act).unwrap()).build().unwrap();
     let sink = Sink::default();
     let written = sink.clone();
     let subscriber = tracing_subscriber::fmt()
@@ -53,19 +53,11 @@ async fn logged(build: impl FnOnce(AgentBuilder) -> AgentBuilder) -> String {
 }
 
 #[tokio::test]
-async fn nothing_that_was_said_is_in_a_log_or_a_span() {
-    let log = logged(|builder| builder).await;
+async fn nothing_that_was_said_is_in_the_log() {
+    let log = logged().await;
     assert!(!log.to_lowercase().contains("canary"), "{log}");
-    for name in ["invoke_agent", "chat", "execute_tool", "gen_ai.tool.name=\"keep\"", "prompt sent", "run ended"] {
-        assert!(log.contains(name), "{name} is missing in\n{log}");
-    }
-}
-
-#[tokio::test]
-async fn with_capture_on_every_text_passes_the_redactor() {
-    let log = logged(|builder| builder.capture_content(|text| text.to_lowercase().replace("canary", "****"))).await;
-    assert!(!log.to_lowercase().contains("canary"), "{log}");
-    for said in ["****-input", "****-offer", "****-argument", "****-result", "****-reply", "****-hint"] {
+    let ended = "outcome=\"completed\" trips=3 calls=1 ms=";
+    for said in ["run{run=\"", "agent=\"noter\"", "run opened", "prompt sent", "call ended", "run ended", ended] {
         assert!(log.contains(said), "{said} is missing in\n{log}");
     }
 }

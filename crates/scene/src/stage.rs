@@ -163,6 +163,7 @@ impl Stage {
             contact: line.contact.as_deref().map(Into::into),
             input: line.parts.clone(),
             now: line.now.clone().unwrap_or_else(|| self.now_text()),
+            trace: None,
         };
         self.tracks.push(Track::of(Run::new(self.plan.clone())));
         let mut step = self.feed(number - 1, InputKind::Opened(opening), false);

@@ -341,8 +341,8 @@ fn not_in_the_log<T: Ended>(ended: &Result<T, AgentError>) -> Option<RunError> {
             (Some(Outcome::StoreFailed), error) => error.cloned(),
             _ => None,
         },
-        Err(AgentError::Store(why @ (StoreError::Leased { .. } | StoreError::Fenced { .. }))) => {
-            tracing::info!(%why, "a run is worked on elsewhere");
+        Err(AgentError::Store(StoreError::Leased { .. } | StoreError::Fenced { .. })) => {
+            tracing::debug!("a run is worked on elsewhere");
             None
         }
         Err(_) => None,

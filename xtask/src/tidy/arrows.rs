@@ -6,14 +6,14 @@ use super::Findings;
 use crate::Tree;
 
 /// Our crates without their prefix, lowest first: a crate may use what stands before it; the facade uses them all.
-const ORDER: &str = "run scene document sandbox model store channel fakes runtime eval server cli gesta";
+const ORDER: &str = "run scene document sandbox model telemetry store channel fakes runtime eval server cli gesta";
 
 /// Crates without I/O, async or clock, and all that they may be built on.
 const PURE: [&str; 2] = ["run", "scene"];
 const PURE_MAY_USE: &str = "fastrand jsonschema memchr regex serde serde_json sha2 thiserror";
 
 /// Outside crates that stand for a power, and those of ours that hold it.
-const POWERS: [(&str, &[&str]); 11] = [
+const POWERS: [(&str, &[&str]); 12] = [
     // The scenes' dice are told their seed.
     ("fastrand", &["scene", "model", "store", "fakes", "runtime"]),
     ("rusqlite", &["store"]),
@@ -24,6 +24,7 @@ const POWERS: [(&str, &[&str]); 11] = [
     ("axum", &["server", "fakes"]),
     ("clap", &["cli"]),
     ("rustyline", &["cli"]),
+    ("opentelemetry-proto", &["telemetry"]),
     ("tracing-subscriber", &["cli"]),
     ("reqwest", &[]),
 ];

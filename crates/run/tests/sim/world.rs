@@ -89,7 +89,8 @@ impl World {
     fn open(&mut self) {
         let input = vec![Part::text(dice::input(&mut self.dice))];
         let now = ["", "Monday"][self.dice.usize(0..2)].to_owned();
-        self.feed(InputKind::Opened(Opening { run: "r".into(), conversation: None, contact: None, input, now }));
+        let opening = Opening { run: "r".into(), conversation: None, contact: None, input, now, trace: None };
+        self.feed(InputKind::Opened(opening));
     }
 
     fn tick(&mut self) {

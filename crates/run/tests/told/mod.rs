@@ -60,7 +60,7 @@ impl World {
     }
 
     pub fn say(&mut self, answers: Vec<HoldAnswer>) -> Result<Vec<Event>, FeedError> {
-        self.feed(InputKind::Answers { answers, missing_tools: Vec::new(), now: String::new() })
+        self.feed(InputKind::Answers { answers, missing_tools: Vec::new(), now: String::new(), trace: None })
     }
 
     pub fn person(&mut self, call: &str, answer: HoldReply) -> Vec<Event> {
@@ -84,5 +84,12 @@ impl World {
 }
 
 pub fn opening(text: &str) -> Opening {
-    Opening { run: "r".into(), conversation: None, contact: None, input: vec![Part::text(text)], now: String::new() }
+    Opening {
+        run: "r".into(),
+        conversation: None,
+        contact: None,
+        input: vec![Part::text(text)],
+        now: String::new(),
+        trace: None,
+    }
 }
