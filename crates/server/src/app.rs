@@ -7,6 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use gesta_run::{Functions, Hold, Plan, PlanSpec, Run, RunId, Timestamp, ToolSpec};
 use gesta_runtime::{Agent, FolderAgent, OpenError};
 use gesta_store::{Deed, Front, RunHead, Secrets, Store, StoredRun, Tenants};
+use gesta_telemetry::Traces;
 use serde_json::{Value, json};
 use tokio::sync::{Notify, OnceCell};
 
@@ -45,6 +46,7 @@ pub(crate) struct Common {
     pub(crate) works: Arc<Works>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) limits: Arc<Limits>,
+    pub(crate) traces: Option<Traces>,
     pub(crate) secrets: SecretsOf,
     pub(crate) sealing: Arc<OnceCell<Arc<Secrets>>>,
 }
@@ -63,6 +65,7 @@ pub(crate) struct App {
     pub(crate) bell: Option<Arc<Bell>>,
     pub(crate) limits: Arc<Limits>,
     pub(crate) facts: Known,
+    pub(crate) traces: Option<Traces>,
     secrets: SecretsOf,
     sealing: Arc<OnceCell<Arc<Secrets>>>,
     pinned: Mutex<HashMap<String, FolderAgent>>,
@@ -129,6 +132,7 @@ impl App {
             sealing: common.sealing.clone(),
             pinned: Mutex::default(),
             plans: Mutex::default(),
+            traces: common.traces.clone(),
         })
     }
 

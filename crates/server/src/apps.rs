@@ -40,6 +40,7 @@ impl Apps {
             metrics: Arc::new(Metrics::new()),
             secrets: setup.secrets,
             sealing: Arc::new(OnceCell::new()),
+            traces: setup.traces,
             limits: Arc::new(setup.limits),
         };
         Ok(Self {

@@ -15,6 +15,7 @@ use crate::console;
 use crate::hosts::Arrived;
 use crate::keys::{Scope, of_key, stranger};
 use crate::problem::Problem;
+use crate::requests;
 
 /// Whoever asks a server that needs no key.
 const LOCAL: &str = "local";
@@ -143,6 +144,7 @@ pub(crate) async fn ask(State(apps): State<Arc<Apps>>, mut request: Request, nex
     };
     request.extensions_mut().insert(app);
     if let Some(asker) = asker {
+        requests::has_key(&asker.id);
         request.extensions_mut().insert(asker);
     }
     Ok(next.run(request).await)

@@ -188,8 +188,9 @@ pub(crate) async fn of_key(app: &App, text: &str, from: String) -> Result<Asker,
     match known(app, PREFIX, text).await? {
         Some(key) if key.is_good(app.now()) => Ok(Asker::of(key, from)),
         _ => {
-            let id = text.get(PREFIX.len()..PREFIX.len() + 2 * ID_BYTES);
-            tracing::warn!(key = id, %from, security = true, "a key that is none was used");
+            let is_id = |id: &&str| id.bytes().all(|byte| byte.is_ascii_hexdigit());
+            let key = text.get(PREFIX.len()..PREFIX.len() + 2 * ID_BYTES).filter(is_id);
+            tracing::warn!(key, %from, security = true, "a key that is none was used");
             Err(stranger("the key is not known, or was taken back"))
         }
     }

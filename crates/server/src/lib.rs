@@ -40,6 +40,7 @@ mod keys;
 mod metrics;
 mod rates;
 mod repeat;
+mod requests;
 
 mod app;
 mod apps;

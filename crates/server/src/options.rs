@@ -7,6 +7,7 @@ use std::time::Duration;
 use gesta_model::Lookup;
 use gesta_runtime::folder::Folder;
 use gesta_store::{SecretError, Secrets, Tenants};
+use gesta_telemetry::Traces;
 
 use crate::hosts::Hosts;
 use crate::webhook::Webhook;
@@ -37,6 +38,8 @@ pub struct Setup {
     pub hosts: Hosts,
     /// Who is told of holds and of runs that have ended.
     pub webhook: Option<Webhook>,
+    /// Where spans of runs go.
+    pub traces: Option<Traces>,
     /// Limits.
     pub limits: Limits,
 }

@@ -176,12 +176,12 @@ impl From<AgentError> for Problem {
                 Self::conflict("image_unusable", said, help).with("run", run)
             }
             AgentError::Unopened { .. } => {
-                tracing::error!(why = %said, "a document cannot be opened");
+                tracing::error!("a document cannot be opened");
                 let detail = "the agent's document cannot be opened here; nothing of the run has happened";
-                Self::conflict("agent_unusable", detail, "look into the server's log, mend it and try again")
+                Self::conflict("agent_unusable", detail, "`gesta check` on the agent's folder says why")
             }
             _ => {
-                tracing::error!(why = %said, "an agent cannot be used");
+                tracing::error!("an agent cannot be used; `gesta check` on its folder says why");
                 Self::internal(said)
             }
         }
@@ -247,7 +247,7 @@ impl From<StoreError> for Problem {
             | StoreError::HoldSettled { .. }
             | StoreError::DocumentConflict { .. } => Self::conflict(code, said, "read it again and look"),
             _ => {
-                tracing::error!(why = %said, code, "the store failed");
+                tracing::error!(why = file_of(&why), code, "the store failed");
                 // The error's own text may name files of the server: that is for its log.
                 let detail = format!("the store failed ({code})");
                 let help = "look into the server's log";
@@ -270,6 +270,21 @@ impl From<SetupError> for Problem {
     }
 }
 
+/// What a failure of the store says of its files, for the log. Of a record that is damaged it would say whose it is.
+fn file_of(why: &StoreError) -> Option<String> {
+    let named = matches!(
+        why,
+        StoreError::Io { .. }
+            | StoreError::DiskFull { .. }
+            | StoreError::ReadOnly { .. }
+            | StoreError::NoPermission { .. }
+            | StoreError::Folder { .. }
+            | StoreError::Locked { .. }
+            | StoreError::Closed { .. }
+    );
+    named.then(|| why.to_string())
+}
+
 impl From<OpenError> for Problem {
     fn from(why: OpenError) -> Self {
         match why {
@@ -280,7 +295,9 @@ impl From<OpenError> for Problem {
                 Self::conflict("not_a_folder", detail, "resume it in the program that began it").with("run", run)
             }
             other => {
-                tracing::error!(why = %other, "the agent of a run cannot be used");
+                // What is wrong with a folder may quote it.
+                let why = (!matches!(other, OpenError::Folder(_))).then(|| other.to_string());
+                tracing::error!(why, "the agent of a run cannot be used");
                 let detail = "the agent's model, network or secrets cannot be used here; the run still waits";
                 Self::conflict("agent_unusable", detail, "look into the server's log, mend it and try again")
             }

@@ -19,6 +19,7 @@ use crate::ask::Asker;
 use crate::extract::body_of;
 use crate::follow::{self, Until};
 use crate::problem::Problem;
+use crate::requests;
 use crate::told::Mark;
 
 /// The longest key, in bytes.
@@ -94,12 +95,12 @@ pub(crate) async fn once(Mine(app): Mine, request: Request, next: Next) -> Resul
     let mut request = Request::from_parts(parts, Body::from(body));
     request.extensions_mut().insert(ItsRun(run.clone()));
     // In a task of its own: a client that goes away in the middle finds the answer when it comes back.
-    let doing = tokio::spawn(async move {
+    let doing = tokio::spawn(requests::within(async move {
         let response = next.run(request).await;
         let kept = keep(&app, &name, &run, about.is_none(), response).await;
         drop(done);
         kept
-    });
+    }));
     doing.await.unwrap_or_else(|_| Err(Problem::internal("the server met a bug of its own")))
 }
 

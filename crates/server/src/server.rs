@@ -16,7 +16,7 @@ use crate::app::SetupError;
 use crate::apps::Apps;
 use crate::options::Setup;
 use crate::problem::Problem;
-use crate::{ask, console, hosts, repeat, routes, sweep, webhook};
+use crate::{ask, console, hosts, repeat, requests, routes, sweep, webhook};
 
 /// The agents behind a listener.
 pub struct Server {
@@ -51,32 +51,39 @@ impl Server {
     /// The listener fails.
     pub async fn serve(self, listener: TcpListener, stop: impl Future<Output = ()> + Send) -> io::Result<usize> {
         let (app, router) = (self.apps.first.clone(), self.router());
-        tokio::spawn(sweep::sweep(self.apps.clone()));
+        let agents = self.agents().collect::<Vec<_>>().join(" ");
+        let (address, keys) = (listener.local_addr()?, self.apps.needs_keys().await.unwrap_or(true));
+        tracing::info!(%address, agents, keys, "serving");
+        let sweeping = tokio::spawn(sweep::sweep(self.apps.clone()));
         if let Some(hurry) = self.apps.hurry() {
             tokio::spawn(webhook::send(self.apps.clone(), hurry));
         }
-        let closing = app.clone();
-        let stopping = async move { closing.works.stopping().await };
+        // While it stops, requests are still answered: whoever asks whether it is ready is told that it is not.
+        let (closed, closing) = tokio::sync::oneshot::channel::<()>();
+        let stopping = async move { drop(closing.await) };
         let router = router.into_make_service_with_connect_info::<SocketAddr>();
         let serving = axum::serve(listener, router).with_graceful_shutdown(stopping);
         let serving = std::pin::pin!(serving.into_future());
         let stop = std::pin::pin!(async {
             stop.await;
-            app.works.stop(app.limits.stop_wait).await
+            tracing::info!(going = app.works.count(), "stopping");
+            let left = app.works.stop(app.limits.stop_wait).await;
+            drop(closed);
+            left
         });
-        match futures_util::future::select(serving, stop).await {
-            // With nobody connected nothing is left to answer, and what goes on goes on all the same.
-            futures_util::future::Either::Left((ended, stop)) if app.works.is_stopping() => {
-                let left = stop.await;
-                ended.map(|()| left)
-            }
+        let ended = match futures_util::future::select(serving, stop).await {
             futures_util::future::Either::Left((ended, _)) => ended.map(|()| 0),
             futures_util::future::Either::Right((left, serving)) => {
                 // Answers that are on their way are sent; a client that does not read them is not waited for.
                 let _ = tokio::time::timeout(std::time::Duration::from_secs(5), serving).await;
+                tracing::info!(left, "stopped");
                 Ok(left)
             }
-        }
+        };
+        // The store may be closed now.
+        sweeping.abort();
+        let _ = sweeping.await;
+        ended
     }
 
     fn router(&self) -> Router {
@@ -91,7 +98,7 @@ impl Server {
             .layer(from_fn_with_state(self.apps.clone(), repeat::once))
             .layer(from_fn_with_state(self.apps.clone(), ask::ask))
             .layer(from_fn_with_state(self.apps.clone(), hosts::check))
-            .layer(from_fn_with_state(self.apps.clone(), routes::metrics::count))
+            .layer(from_fn_with_state(self.apps.clone(), requests::seen))
             .layer(CatchPanicLayer::custom(panicked))
             .with_state(self.apps.clone())
     }

@@ -16,6 +16,7 @@ use crate::app::App;
 use crate::hub::{Feed, News};
 use crate::metrics::Metrics;
 use crate::problem::Problem;
+use crate::requests;
 
 /// What goes on here.
 pub(crate) struct Works {
@@ -139,7 +140,8 @@ pub(crate) fn stopped() -> Problem {
 pub(crate) async fn start(app: &Arc<App>, agent: &Agent, ask: Ask) -> Result<Begun<RunResult>, Problem> {
     let run = ask.run.clone().unwrap_or_else(gesta_store::new_run_id);
     let (told, begun) = oneshot::channel();
-    let (agent, ask) = (agent.clone(), Ask { run: Some(run.clone()), ..ask });
+    let (traces, trace) = (app.traces.clone(), requests::trace());
+    let (agent, ask) = (agent.clone(), Ask { run: Some(run.clone()), traces, trace, ..ask });
     let work = move |cancel, listener| async move {
         let ask = Ask { cancel, listener: Some(listener), ..ask };
         agent.run(ask).await
@@ -168,6 +170,7 @@ pub(crate) async fn resume(app: &Arc<App>, head: &RunHead, resume: Resume) -> Re
     let agent = app.agent_of(head).await?;
     let run = head.run.clone();
     let id = run.clone();
+    let resume = Resume { traces: app.traces.clone(), trace: requests::trace(), ..resume };
     let work = move |cancel: Cancel, listener| async move {
         // A signal that has fired already stays fired.
         let cancel = if resume.cancel.is_cancelled() { resume.cancel.clone() } else { cancel };
@@ -320,6 +323,7 @@ where
     let mut worker = app.hub.work(run);
     let work = work(cancel, listener(run.clone(), worker.feed().clone(), admitted, app.metrics.clone()));
     let (tell, done) = oneshot::channel();
+    tracing::debug!(%run, request = requests::id(), "work on a run begins");
     let task = tokio::spawn(async move {
         let ended = work.await;
         if let Some(error) = not_in_the_log(&ended) {

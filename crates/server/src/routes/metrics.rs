@@ -3,8 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::extract::{MatchedPath, Request, State};
-use axum::middleware::Next;
+use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use gesta_run::Timestamp;
 use gesta_store::HoldFilter;
@@ -58,15 +57,4 @@ async fn count_holds(apps: &Apps) -> Result<(), Problem> {
     let age = oldest.map_or(0, |at| app.now().since_ms(at) / 1_000);
     app.metrics.oldest.set(i64::try_from(age).unwrap_or(i64::MAX));
     Ok(())
-}
-
-/// Counts requests, by the path as it is described and never as it was asked for.
-pub(crate) async fn count(State(apps): State<Arc<Apps>>, request: Request, next: Next) -> Response {
-    let method = request.method().clone();
-    let path = request.extensions().get::<MatchedPath>().map_or("none", MatchedPath::as_str).to_owned();
-    let response = next.run(request).await;
-    // Methods are the client's to choose, so that only known ones are told apart.
-    let method = if ["GET", "POST", "DELETE"].contains(&method.as_str()) { method.as_str() } else { "other" };
-    apps.first.metrics.request(method, &path, response.status().as_u16());
-    response
 }

@@ -8,7 +8,7 @@ mod health;
 mod holds;
 mod keys;
 mod log;
-pub(crate) mod metrics;
+mod metrics;
 mod run_events;
 mod runs;
 

@@ -15,4 +15,5 @@ mod rights;
 mod runs;
 mod stops;
 mod support;
+mod telemetry;
 mod webhooks;

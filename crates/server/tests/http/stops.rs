@@ -33,6 +33,31 @@ async fn what_goes_on_is_finished_before_the_server_stops() {
 }
 
 #[tokio::test]
+async fn while_it_stops_it_says_that_it_is_not_ready() {
+    let (mut gate, folders) = (Gate::new().await, Folders::new());
+    let mut world = World::of(&[folders.agent("slow", &gate.toml(""), SLOW)]).await;
+    let all = json!({ "serving": "ok", "store": "ok", "migrations": "ok", "agents": "ok" });
+    assert_eq!(world.get("/readyz").await.ok(), all);
+    let client = world.client();
+    let (_, ended) = begun(&world, &mut gate).await;
+    let asking = async {
+        let not_ready = loop {
+            let answer = client.get("/readyz").await;
+            if answer.status != 200 {
+                break answer.problem(503, "stopping");
+            }
+        };
+        assert_eq!(not_ready["checks"]["serving"], "stopping");
+        assert_eq!(client.get("/healthz").await.status, 200);
+        client.post("/v1/agents/slow/runs", json!({ "input": "more" })).await.problem(503, "stopping");
+        gate.open(1);
+    };
+    let (left, ()) = tokio::join!(world.stop(), asking);
+    assert_eq!(left, 0);
+    ended.await.unwrap().unwrap();
+}
+
+#[tokio::test]
 async fn what_is_cut_off_is_taken_up_at_the_next_start_and_no_effect_is_repeated() {
     for (effect, calls, status) in [("once", 1, "outcome_unknown"), ("reads_only", 2, "completed")] {
         let (mut gate, folders) = (Gate::new().await, Folders::new());

@@ -14,6 +14,7 @@ use gesta_run::Timestamp;
 use gesta_runtime::folder::Folder;
 use gesta_server::{Hosts, Limits, NewKey, Scope, Served, Server, Setup, Webhook};
 use gesta_store::{Keys, Secrets, Sqlite, StoreOptions};
+use gesta_telemetry::Traces;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
@@ -32,6 +33,7 @@ pub(crate) struct World {
     needs_keys: bool,
     proxies: Vec<IpAddr>,
     webhook: Option<(String, String)>,
+    traces: Option<Traces>,
 }
 
 struct Serving {
@@ -56,6 +58,7 @@ impl World {
             needs_keys: false,
             proxies: Vec::new(),
             webhook: None,
+            traces: None,
         };
         world.start().await;
         world
@@ -69,8 +72,22 @@ impl World {
     /// A server that tells somebody.
     pub(crate) async fn telling(folders: &[PathBuf], url: &str, secrets: &str) -> Self {
         let mut world = Self::of(folders).await;
+        world.tell(url, secrets).await;
+        world
+    }
+
+    /// From now on somebody is told.
+    pub(crate) async fn tell(&mut self, url: &str, secrets: &str) {
+        self.stop().await;
+        self.webhook = Some((url.to_owned(), secrets.to_owned()));
+        self.start().await;
+    }
+
+    /// A server whose runs are traced.
+    pub(crate) async fn traced(folders: &[PathBuf], traces: Traces) -> Self {
+        let mut world = Self::of(folders).await;
         world.stop().await;
-        world.webhook = Some((url.to_owned(), secrets.to_owned()));
+        world.traces = Some(traces);
         world.start().await;
         world
     }
@@ -153,6 +170,7 @@ impl World {
                 webhook.retries = vec![Duration::ZERO; 3];
                 webhook
             }),
+            traces: self.traces.clone(),
             limits: self.limits.clone(),
         };
         let server = Server::new(setup).unwrap();
