@@ -38,7 +38,7 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(why) => return not_run(&why),
     };
-    logs::start(&cli.globals);
+    let _log = logs::start(&cli.globals, cli.command.log_format());
     let globals = cli.globals.clone();
     let ended = cli.command.run(&globals);
     let lost = terminal::lost().map(|why| {

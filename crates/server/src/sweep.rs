@@ -19,6 +19,8 @@ const KEPT_MS: i64 = 24 * 60 * 60 * 1_000;
 const DISPATCHES_KEPT_MS: i64 = 7 * KEPT_MS;
 /// How often is looked (`spec/durability.md`, 2: `sweep_interval_ms`).
 const SWEEP_EVERY: Duration = Duration::from_secs(5);
+/// How many conversations, and how many runs, of an agent are erased at once for their age.
+const ERASED_AT_ONCE: u32 = 100;
 /// Every so many sweeps, and at the start, parked runs are looked at too: an approved call may have been cut off.
 const PARKED_EVERY: u32 = 60;
 /// How often a run is taken up here before it is left to a person (`spec/durability.md`, 2: `claims_max`).
@@ -58,6 +60,10 @@ async fn left_of(app: &App, turn: u32) -> Result<Vec<RunHead>, Problem> {
         app.front.forget_requests(Timestamp(app.now().0 - KEPT_MS)).await?;
         app.front.forget_dispatches(Timestamp(app.now().0 - DISPATCHES_KEPT_MS)).await?;
     }
+    let kept_long_enough = forget(app).await?;
+    if kept_long_enough > 0 {
+        tracing::info!(erased = kept_long_enough, "what was kept long enough is erased");
+    }
     let mut left = Vec::new();
     for status in [Status::Open, Status::Parked] {
         if status == Status::Parked && !turn.is_multiple_of(PARKED_EVERY) {
@@ -91,6 +97,22 @@ fn take_up_all(mut left: Vec<(Arc<App>, RunHead)>, room: usize, tries: &mut Hash
         tokio::spawn(take_up(app, head));
     }
     has_more
+}
+
+/// Erases what has ended and was kept as long as its agent says, one batch of each agent. Says how many.
+async fn forget(app: &App) -> Result<u64, Problem> {
+    let mut erased = 0;
+    for (agent, live) in &app.agents {
+        let Some(keep_ms) = live.served.folder.storage.keep_ms else { continue };
+        let before = Timestamp(app.now().0.saturating_sub(i64::try_from(keep_ms).unwrap_or(i64::MAX)));
+        for old in app.store.old(agent, before, ERASED_AT_ONCE).await? {
+            if app.works.is_stopping() {
+                return Ok(erased);
+            }
+            erased += u64::from(app.store.erase_old(&old, before).await?);
+        }
+    }
+    Ok(erased)
 }
 
 /// Whether nobody works on a run that somebody should. At the start a lease says nothing yet: whoever held it may be

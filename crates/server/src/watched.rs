@@ -4,11 +4,11 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use gesta_run::{CallId, ConversationId, Event, RunId};
+use gesta_run::{CallId, ConversationId, Event, RunId, Timestamp};
 use gesta_store::{
     Configs, ConversationHead, Conversations, DocumentHead, Documents, HeadChange, HoldClosed, HoldFilter, Holds,
-    Lease, NewRun, OpenHold, Pending, RunFilter, RunHead, RunLog, Store, StoreError, StoredDocument, StoredRun, Turn,
-    Wire, WireRecord,
+    Lease, NewRun, Old, OpenHold, Pending, Retention, RunFilter, RunHead, RunLog, Store, StoreError, StoredDocument,
+    StoredRun, Turn, Wire, WireRecord,
 };
 
 use crate::hub::Hub;
@@ -154,5 +154,15 @@ impl Wire for Watched {
 
     fn wire<'a>(&'a self, run: &'a RunId) -> Pending<'a, Vec<WireRecord>> {
         self.store.wire(run)
+    }
+}
+
+impl Retention for Watched {
+    fn old<'a>(&'a self, agent: &'a str, before: Timestamp, limit: u32) -> Pending<'a, Vec<Old>> {
+        self.store.old(agent, before, limit)
+    }
+
+    fn erase_old<'a>(&'a self, old: &'a Old, before: Timestamp) -> Pending<'a, bool> {
+        self.store.erase_old(old, before)
     }
 }

@@ -66,7 +66,7 @@ pub use postgres::{Postgres, PostgresOptions};
 pub use secret::{KEY_BYTES_MIN, SecretError, Secrets};
 pub use server::ServerFault;
 pub use sqlite::{Copied, FILE_NAME, Sqlite, StoreOptions, backup, restore};
-pub use traits::{Configs, Conversations, Documents, Holds, Pending, RunLog, Store, Wire};
+pub use traits::{Configs, Conversations, Documents, Holds, Old, Pending, Retention, RunLog, Store, Wire};
 pub use types::{
     ConversationHead, HeadChange, HoldClosed, HoldCursor, HoldFilter, Lease, LeaseHolder, NewRun, OpenHold, PAGE_MAX,
     RunCursor, RunFilter, RunHead, StoredRun, Turn, WireRecord,

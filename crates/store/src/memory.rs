@@ -1,6 +1,7 @@
 //! A store that lasts as long as the process: for tests, and for agents that were given no other.
 
 mod documents;
+mod retention;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -5,6 +5,7 @@ use std::pin::Pin;
 
 use gesta_run::event::Event;
 use gesta_run::id::{CallId, ConversationId, RunId};
+use gesta_run::time::Timestamp;
 
 use crate::document::{DocumentHead, StoredDocument};
 use crate::error::StoreError;
@@ -185,7 +186,32 @@ pub trait Wire: Send + Sync {
     fn wire<'a>(&'a self, run: &'a RunId) -> Pending<'a, Vec<WireRecord>>;
 }
 
-/// A whole store.
-pub trait Store: RunLog + Conversations + Documents + Holds + Configs + Wire {}
+/// Something that nobody has touched for a while, and in which nothing goes on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Old {
+    /// A conversation, all of whose runs have ended.
+    Conversation(ConversationId),
+    /// A run without a conversation that has ended.
+    Run(RunId),
+}
 
-impl<T: RunLog + Conversations + Documents + Holds + Configs + Wire + ?Sized> Store for T {}
+/// What is not kept for ever. A run that is going on or waits for somebody is never old.
+pub trait Retention: Send + Sync {
+    /// What of an agent was changed last before this moment, the oldest first; at most `limit` of each kind, and at most
+    /// [`crate::PAGE_MAX`], which 0 stands for.
+    ///
+    /// # Errors
+    /// Only those of the storage itself.
+    fn old<'a>(&'a self, agent: &'a str, before: Timestamp, limit: u32) -> Pending<'a, Vec<Old>>;
+
+    /// Erases everything of it, unless it is not old any more. Says whether it did.
+    ///
+    /// # Errors
+    /// Only those of the storage itself.
+    fn erase_old<'a>(&'a self, old: &'a Old, before: Timestamp) -> Pending<'a, bool>;
+}
+
+/// A whole store.
+pub trait Store: RunLog + Conversations + Documents + Holds + Configs + Wire + Retention {}
+
+impl<T: RunLog + Conversations + Documents + Holds + Configs + Wire + Retention + ?Sized> Store for T {}

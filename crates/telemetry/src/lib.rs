@@ -9,9 +9,11 @@ mod exporter;
 mod fields;
 mod queue;
 mod recorder;
+mod redact;
 mod settings;
 mod spans;
 
 pub use exporter::Exporter;
 pub use recorder::{Recorder, Redactor, Traces};
+pub use redact::redact;
 pub use settings::{Sampler, Settings, SettingsError};

@@ -13,7 +13,7 @@ const PURE: [&str; 2] = ["run", "scene"];
 const PURE_MAY_USE: &str = "fastrand jsonschema memchr regex serde serde_json sha2 thiserror";
 
 /// Outside crates that stand for a power, and those of ours that hold it.
-const POWERS: [(&str, &[&str]); 12] = [
+const POWERS: [(&str, &[&str]); 13] = [
     // The scenes' dice are told their seed.
     ("fastrand", &["scene", "model", "store", "fakes", "runtime"]),
     ("rusqlite", &["store"]),
@@ -25,6 +25,7 @@ const POWERS: [(&str, &[&str]); 12] = [
     ("clap", &["cli"]),
     ("rustyline", &["cli"]),
     ("opentelemetry-proto", &["telemetry"]),
+    ("tracing-appender", &["cli"]),
     ("tracing-subscriber", &["cli"]),
     ("reqwest", &[]),
 ];

@@ -30,6 +30,7 @@ use std::path::PathBuf;
 use clap::{ArgAction, Args, Parser, Subcommand};
 
 use crate::exit::{Ended, Exit, Failure};
+use crate::logs::LogFormat;
 
 /// Agents that do what they say: run them, look at them, answer for them.
 #[derive(Debug, Parser)]
@@ -90,6 +91,14 @@ pub(crate) enum Command {
 }
 
 impl Command {
+    /// How its logs are written, where it says so itself: a server's.
+    pub(crate) fn log_format(&self) -> Option<LogFormat> {
+        match self {
+            Self::Serve(serve) => Some(serve.log_format),
+            _ => None,
+        }
+    }
+
     /// Does it.
     pub(crate) fn run(self, globals: &Globals) -> Ended {
         match self {

@@ -94,6 +94,7 @@ impl Resume {
                 force: self.force,
                 cancel: line.cancel.clone(),
                 listener: Some(line.listener.clone()),
+                ..gesta_runtime::Resume::default()
             };
             let lookup = environment.lookup();
             let secrets = || place.secrets();

@@ -9,12 +9,14 @@ use std::time::Duration;
 use clap::Args;
 use gesta_server::{Hosts, Limits, Served, Server, Setup, Webhook, WebhookError};
 use gesta_store::ApiKey;
+use gesta_telemetry::{Exporter, Settings, Traces, redact};
 use tokio::net::TcpListener;
 
 use super::Globals;
 use super::keys::{chosen, link_for};
 use crate::environment::Environment;
 use crate::exit::{Ended, Exit, Failure};
+use crate::logs::LogFormat;
 use crate::place::{Place, agent_folder};
 use crate::terminal::{Look, Screen};
 
@@ -59,6 +61,9 @@ pub(crate) struct Serve {
     /// Requests a second that one key may make, or one address where there are no keys; four times as many at once
     #[arg(long, value_name = "N", default_value_t = Limits::default().rate_max)]
     rate_max: NonZeroU32,
+    /// How the log is written; GESTA_LOG says what
+    #[arg(long, value_name = "FORMAT", default_value = "text", env = "GESTA_LOG_FORMAT")]
+    pub(crate) log_format: LogFormat,
 }
 
 /// How many sockets a run needs: its client's and its model's.
@@ -67,6 +72,9 @@ const FILES_A_RUN: u64 = 2;
 /// How many files the process needs beside its runs: store, workers, listeners.
 #[cfg(unix)]
 const FILES_BESIDE: u64 = 64;
+
+/// How long the last spans have to be taken.
+const FLUSH: Duration = Duration::from_secs(5);
 
 impl Serve {
     pub(crate) fn run(self, globals: &Globals) -> Ended {
@@ -89,6 +97,11 @@ impl Serve {
             origins: self.origin.clone(),
             proxies: self.proxy.clone(),
         };
+        let exporter = {
+            let _within = runtime.enter();
+            self.exporter(&environment)?
+        };
+        let traces = exporter.as_ref().map(|(exporter, content)| traces(exporter, *content, &place)).transpose()?;
         let keeper = place.clone();
         let (runs_max, rate_max) = (self.runs_max, self.rate_max);
         let limits = Limits { runs_max, rate_max, stop_wait: Duration::from_secs(self.stop_wait), ..Limits::default() };
@@ -99,9 +112,16 @@ impl Serve {
             needs_keys: !keys.is_empty(),
             hosts,
             webhook: self.webhook()?,
+            traces,
             limits,
         };
-        let ended = runtime.block_on(self.serve(setup, place, &keys));
+        let ended = runtime.block_on(async {
+            let ended = self.serve(setup, place, &keys).await;
+            if let Some((exporter, _)) = exporter {
+                exporter.finish(FLUSH).await;
+            }
+            ended
+        });
         runtime.shutdown_background();
         ended
     }
@@ -124,6 +144,30 @@ impl Serve {
         }
         #[cfg(not(unix))]
         None
+    }
+
+    /// What sends spans, where OpenTelemetry's variables name a collector; and whether what was said goes along.
+    fn exporter(&self, environment: &Environment) -> Result<Option<(Exporter, bool)>, Failure> {
+        let lookup = |name: &str| environment.get(name);
+        let help = "docs/guides/observability.md names the variables";
+        let settings = Settings::from_lookup(&lookup).map_err(|why| Failure::usage(why.to_string(), help))?;
+        let Some(mut settings) = settings else { return Ok(None) };
+        settings.describe("service.version", env!("CARGO_PKG_VERSION").to_owned());
+        self.say(Look::Faint, &format!("traces go to {}", settings.endpoint.host().unwrap_or_default()));
+        let content = settings.content;
+        if content {
+            self.say(Look::Warn, "what is said goes along with the traces, because the environment asks for it");
+        }
+        Ok(Some((Exporter::start(settings, &lookup), content)))
+    }
+
+    /// Says something to whoever started the server: in the log, where that is for programs.
+    fn say(&self, look: Look, text: &str) {
+        match (self.log_format, look) {
+            (LogFormat::Text, _) => Screen::stderr().line(look, text),
+            (LogFormat::Json, Look::Warn) => tracing::warn!(target: "gesta", "{text}"),
+            (LogFormat::Json, _) => tracing::info!(target: "gesta", "{text}"),
+        }
     }
 
     fn webhook(&self) -> Result<Option<Webhook>, Failure> {
@@ -156,24 +200,18 @@ impl Serve {
     }
 
     /// Says who reaches it, and how somebody comes in.
-    async fn say_who(
-        &self,
-        screen: &mut Screen,
-        place: &Place,
-        keys: &[ApiKey],
-        at: SocketAddr,
-    ) -> Result<(), Failure> {
+    async fn say_who(&self, place: &Place, keys: &[ApiKey], at: SocketAddr) -> Result<(), Failure> {
         let flag = &place.flag;
         if keys.is_empty() {
             let make = format!("`gesta keys new NAME{flag}` makes one");
-            screen.line(Look::Faint, &format!("reached from this machine alone, without a key; {make}"));
+            self.say(Look::Faint, &format!("reached from this machine alone, without a key; {make}"));
             return Ok(());
         }
         let from = if at.ip().is_loopback() { "from this machine alone" } else { "from outside" };
-        screen.line(Look::Faint, &format!("reached {from}, with a key"));
+        self.say(Look::Faint, &format!("reached {from}, with a key"));
         let Some(key) = chosen(keys, None) else {
             let make = format!("`gesta keys new NAME{flag}` makes one");
-            screen.line(Look::Warn, &format!("all keys were taken back, so nobody is answered; {make}"));
+            self.say(Look::Warn, &format!("all keys were taken back, so nobody is answered; {make}"));
             return Ok(());
         };
         let here = match (self.host.iter().find(|name| !is_here(name)), at.ip().is_unspecified()) {
@@ -183,11 +221,12 @@ impl Serve {
         };
         let link = link_for(place, key, &here).await?;
         let how = format!("the console, once and within ten minutes, as {} ({}): {link}", key.name, key.id);
-        screen.line(Look::Faint, &how);
+        self.say(Look::Faint, &how);
         Ok(())
     }
 
     async fn serve(&self, setup: Setup, place: Place, keys: &[ApiKey]) -> Ended {
+        let kept: Vec<String> = setup.agents.iter().map(kept).collect();
         let server = Server::new(setup).map_err(|why| {
             Failure::usage(why.to_string(), "`gesta check FOLDER` looks at an agent").coded("agent_invalid")
         })?;
@@ -197,15 +236,15 @@ impl Serve {
         })?;
         let at = listener.local_addr().unwrap_or(self.listen);
         let names: Vec<&str> = server.agents().collect();
-        let mut screen = Screen::stderr();
-        screen.line(Look::Strong, &format!("serving {} on http://{at}", names.join(", ")));
-        self.say_who(&mut screen, &place, keys, at).await?;
+        self.say(Look::Strong, &format!("serving {} on http://{at}", names.join(", ")));
+        self.say_who(&place, keys, at).await?;
+        kept.iter().for_each(|text| self.say(Look::Faint, text));
         if let Some(few) = self.allow_files() {
-            screen.line(Look::Warn, &few);
+            self.say(Look::Warn, &few);
         }
         let stop = async {
             signalled().await;
-            Screen::stderr().line(Look::Faint, "stopping; once more ends it at once");
+            self.say(Look::Faint, "stopping; once more ends it at once");
             // Whatever is being written is written whole or not at all: the store sees to that.
             tokio::spawn(async {
                 signalled().await;
@@ -218,7 +257,7 @@ impl Serve {
             Ok(0) => Ok(Exit::Done),
             Ok(left) => {
                 let text = format!("{left} runs were cut off; they are taken up at the next start");
-                screen.line(Look::Warn, &text);
+                self.say(Look::Warn, &text);
                 Ok(Exit::Done)
             }
             Err(why) => Err(Failure::new(Exit::Other, format!("the listener failed: {why}"), "start it again")),
@@ -239,6 +278,32 @@ fn host_of(origin: &str) -> &str {
         Some((address, _)) => address,
         None => authority.split(':').next().unwrap_or(authority),
     }
+}
+
+/// How long is kept what an agent did.
+fn kept(served: &Served) -> String {
+    let agent = &served.folder.plan.spec.agent;
+    match served.folder.storage.keep_ms {
+        Some(ms) => format!("what {agent} did is kept for {} after it has ended", length(ms)),
+        None => format!("what {agent} did is kept without end; `keep` below [storage] in agent.toml ends it"),
+    }
+}
+
+/// A length of time in the largest unit that it is whole in.
+fn length(ms: u64) -> String {
+    let units = [("days", 86_400_000), ("hours", 3_600_000), ("minutes", 60_000), ("seconds", 1_000)];
+    let whole = units.into_iter().find(|(_, unit)| ms.is_multiple_of(*unit));
+    whole.map_or_else(|| format!("{ms} ms"), |(name, unit)| format!("{} {name}", ms / unit))
+}
+
+/// Where spans of runs go. A conversation is known in them by a digest that only this store's keys can make.
+fn traces(exporter: &Exporter, content: bool, place: &Place) -> Result<Traces, Failure> {
+    let secrets = place.secrets().map_err(|why| {
+        Failure::new(Exit::Other, why.to_string(), "mend GESTA_SECRET, or the file `secret` in the data folder")
+    })?;
+    let alias = move |name: &str| secrets.sign("gesta/trace", name.as_bytes()).get(..32).unwrap_or_default().to_owned();
+    let traces = exporter.traces().with_alias(alias);
+    Ok(if content { traces.with_content(redact) } else { traces })
 }
 
 /// Waits for Ctrl-C, or for SIGTERM where there is such.

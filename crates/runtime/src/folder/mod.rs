@@ -72,6 +72,8 @@ pub struct Storage {
     pub data: Option<PathBuf>,
     /// `DATABASE_URL`, where it is set.
     pub database_url: Option<String>,
+    /// How long a server keeps what has ended, in milliseconds; without end where nothing is said.
+    pub keep_ms: Option<u64>,
     /// Keep the exact requests to the model.
     pub wire: bool,
 }

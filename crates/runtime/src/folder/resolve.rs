@@ -247,5 +247,10 @@ fn storage(resolver: &Resolver<'_>) -> Storage {
     let toml = &resolver.toml.storage;
     let named = || toml.folder.as_deref().map(|folder| resolver.dir.join(folder));
     let data = resolver.env.get("GESTA_DATA").map(Into::into).or_else(named);
-    Storage { data, database_url: resolver.env.get("DATABASE_URL"), wire: toml.wire.unwrap_or(false) }
+    Storage {
+        data,
+        database_url: resolver.env.get("DATABASE_URL"),
+        keep_ms: toml.keep.map(|length| length.ms),
+        wire: toml.wire.unwrap_or(false),
+    }
 }

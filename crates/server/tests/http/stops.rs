@@ -216,3 +216,40 @@ async fn a_stream_goes_on_with_whoever_takes_the_run_over() {
     );
     assert_eq!(gate.calls(), 2);
 }
+
+/// A server erases at its start, and from then on, what its agents keep no longer.
+#[tokio::test]
+async fn what_was_kept_long_enough_is_erased_and_the_audit_stays_whole() {
+    let folders = Folders::new();
+    let keeps = |keep: &str| {
+        let toml = format!(
+            "{keep}[[decisions]]\ntool = \"pay\"\naction = \"defer\"\n[[tools]]\nname = \"pay\"\n\
+             description = \"Pays.\"\nparameters = {{ type = \"object\" }}\n[[tools.answers]]\nresult = \"paid\"\n"
+        );
+        folders.agent(
+            "till",
+            &toml,
+            "user matches \"pay\":\nmodel: calls c1 pay {}\nmodel: Paid.\n\notherwise:\nmodel: Hello.\n",
+        )
+    };
+    let mut world = World::of(&[keeps("")]).await;
+    let path = "/v1/agents/till/runs";
+    let parked = world.post(path, json!({ "input": "pay", "conversation": "waits" })).await.ok();
+    let ended = world.post(path, json!({ "input": "Hi" })).await.ok();
+    world.post(path, json!({ "input": "Hi", "conversation": "talk" })).await.ok();
+    world.post(path, json!({ "input": "Hi", "conversation": "erased" })).await.ok();
+    world.client().delete("/v1/conversations/erased").await;
+    let audit = world.get("/v1/audit").await.ok();
+    world.stop().await;
+    keeps("storage.keep = \"1ms\"\n");
+    world.start().await;
+    let run = ended["report"]["run_id"].as_str().unwrap();
+    while world.get(&format!("/v1/runs/{run}")).await.status == 200 {}
+    while world.get("/v1/conversations/talk").await.status == 200 {}
+    world.get(&format!("/v1/runs/{run}")).await.problem(404, "no_such_run");
+    let run = parked["report"]["run_id"].as_str().unwrap();
+    assert_eq!(world.get(&format!("/v1/runs/{run}")).await.ok()["status"], "parked");
+    assert_eq!(world.get("/v1/conversations").await.ok()["items"][0]["conversation"], "waits");
+    let now = world.get("/v1/audit").await.ok();
+    assert_eq!((&now["items"], now["items"].as_array().map(Vec::len)), (&audit["items"], Some(1)));
+}

@@ -8,6 +8,7 @@ mod fault;
 mod front;
 mod log;
 mod migrate;
+mod retention;
 mod rows;
 pub(crate) mod schema;
 pub(crate) mod statements;

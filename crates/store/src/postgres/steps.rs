@@ -229,6 +229,8 @@ pub(super) struct Erase<'a> {
     pub(super) conversation: &'a ConversationId,
     /// Where answers to requests lie.
     pub(super) everyones: i16,
+    /// Only where nothing goes on in it, and nothing was changed at this moment or later.
+    pub(super) before: Option<Timestamp>,
 }
 
 impl Work for Erase<'_> {
@@ -242,6 +244,13 @@ impl Work for Erase<'_> {
         let locked = lock(it, self.place, self.conversation, None).await?;
         let runs = bound!(sql::RUNS_LOCK, bucket, tenant, name).fetch_all(&mut *it).await?;
         let runs = runs.iter().map(|row| rows::word(row, "a run")).collect::<Result<Vec<_>, _>>()?;
+        if let Some(before) = self.before {
+            let young =
+                bound!(sql::CONVERSATION_YOUNG, bucket, tenant, name, before.0).fetch_optional(&mut *it).await?;
+            if young.is_some() {
+                return Ok(false);
+            }
+        }
         bound!(sql::ERASE_REQUESTS, self.everyones, tenant, runs).execute(&mut *it).await?;
         let steps = [
             sql::ERASE_EVENTS,

@@ -41,7 +41,7 @@ impl Conversations for Postgres {
         Box::pin(async move {
             let place = self.place_of(conversation);
             let everyones = self.tenant.bucket_of_all();
-            self.link().transact(&Erase { place, conversation, everyones }).await
+            self.link().transact(&Erase { place, conversation, everyones, before: None }).await
         })
     }
 }

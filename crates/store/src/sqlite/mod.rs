@@ -8,6 +8,7 @@ mod log;
 mod open;
 mod owners;
 mod reader;
+mod retention;
 mod rows;
 pub(crate) mod schema;
 pub(crate) mod statements;

@@ -125,6 +125,23 @@ statements! { ONE_BUCKET:
 
     ERASE_REQUESTS = "DELETE FROM requests WHERE bucket = ?1 AND tenant = ?2 AND run_id = ?3";
 
+    /// Something goes on in a conversation, or it was changed at this moment or later.
+    CONVERSATION_YOUNG = "SELECT run_id FROM runs \
+        WHERE bucket = ?1 AND tenant = ?2 AND conversation = ?3 \
+        AND (status <> 'ended' OR updated_at >= ?4 OR lease_until >= ?4 OR run_id IN \
+        (SELECT run_id FROM holds WHERE bucket = ?1 AND tenant = ?2 AND state <> 'closed')) LIMIT 1";
+
+    RUN_FORGET = "DELETE FROM runs WHERE bucket = ?1 AND tenant = ?2 AND run_id = ?3 \
+        AND conversation IS NULL AND status = 'ended' AND updated_at < ?4 \
+        AND (lease_until IS NULL OR lease_until < ?4) AND run_id NOT IN \
+        (SELECT run_id FROM holds WHERE bucket = ?1 AND tenant = ?2 AND state <> 'closed')";
+
+    RUN_FORGET_EVENTS = "DELETE FROM events WHERE bucket = ?1 AND tenant = ?2 AND run_id = ?3";
+
+    RUN_FORGET_WIRE = "DELETE FROM wire WHERE bucket = ?1 AND tenant = ?2 AND run_id = ?3";
+
+    RUN_FORGET_HOLDS = "DELETE FROM holds WHERE bucket = ?1 AND tenant = ?2 AND run_id = ?3";
+
     ERASE_EVENTS = "DELETE FROM events WHERE bucket = ?1 AND tenant = ?2 AND run_id IN \
         (SELECT run_id FROM runs WHERE bucket = ?1 AND tenant = ?2 AND conversation = ?3)";
 
@@ -211,6 +228,17 @@ statements! { ACROSS:
 
     DOCUMENTS = "SELECT conversation, version, length(image), changed_at FROM documents \
         WHERE tenant = ?1 ORDER BY changed_at DESC, conversation LIMIT ?2";
+
+    OLD_CONVERSATIONS = "SELECT conversation FROM conversations \
+        WHERE tenant = ?1 AND agent = ?2 AND updated_at < ?3 AND conversation NOT IN \
+        (SELECT conversation FROM runs WHERE tenant = ?1 AND agent = ?2 AND conversation IS NOT NULL \
+        AND (status <> 'ended' OR updated_at >= ?3 OR lease_until >= ?3 OR run_id IN \
+        (SELECT run_id FROM holds WHERE tenant = ?1 AND state <> 'closed'))) \
+        ORDER BY updated_at, conversation LIMIT ?4";
+
+    OLD_RUNS = "SELECT run_id FROM runs WHERE tenant = ?1 AND agent = ?2 AND conversation IS NULL \
+        AND status = 'ended' AND updated_at < ?3 AND (lease_until IS NULL OR lease_until < ?3) AND run_id NOT IN \
+        (SELECT run_id FROM holds WHERE tenant = ?1 AND state <> 'closed') ORDER BY updated_at, run_id LIMIT ?4";
 
     HOLDS_OPEN = "SELECT hold, agent, conversation, contact, opened_at, run_id, call_id FROM holds \
         WHERE tenant = ?1 AND state <> 'closed' \

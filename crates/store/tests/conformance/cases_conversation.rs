@@ -2,7 +2,7 @@
 
 use gesta_run::outcome::{Outcome, Status};
 use gesta_run::time::Timestamp;
-use gesta_store::{Busy, HeadChange, HoldFilter, Lease, RunFilter, StoreError, Turn, WireRecord};
+use gesta_store::{Busy, HeadChange, HoldFilter, Lease, Old, RunFilter, StoreError, Turn, WireRecord};
 
 use crate::bench::{Bench, TTL_MS, ended, event, hold, new_run, open, turn};
 
@@ -180,4 +180,54 @@ pub(crate) async fn a_run_whose_conversation_was_erased_is_fenced(bench: Bench) 
     assert_eq!(bench.end(&lease, "late").await.unwrap_err(), fenced);
     assert!(bench.store.conversations(0).await.unwrap().is_empty());
     assert!(history(&bench, 10).await.is_empty());
+}
+
+/// Ends a run, with a turn where it has a conversation, and lets go of it.
+async fn over(bench: &Bench, run: &str, conversation: Option<&str>, at: i64) -> Lease {
+    let lease = bench.store.open(new_run(run, conversation, at), &[]).await.unwrap();
+    let turn = conversation.map(|_| turn("x"));
+    let change = HeadChange { turn, release: true, closed: true, ..ended() };
+    bench.store.append(&lease, 0, &[event(at, "done")], change).await.unwrap();
+    lease
+}
+
+pub(crate) async fn what_is_old_is_erased_and_nothing_that_goes_on_or_waits(bench: Bench) {
+    let store = &bench.store;
+    over(&bench, "old run", None, 1_000).await;
+    over(&bench, "old turn", Some("old talk"), 1_000).await;
+    over(&bench, "new run", None, 9_000).await;
+    over(&bench, "earlier turn", Some("new talk"), 1_000).await;
+    over(&bench, "new turn", Some("new talk"), 9_000).await;
+    // One that goes on, one that is parked in a conversation, and one that has ended while an action of it waits.
+    store.open(new_run("going", None, 1_000), &[event(1_000, "x")]).await.unwrap();
+    let parks = HeadChange { release: true, ..HeadChange::to(Status::Parked) };
+    let parked = store.open(new_run("parked", Some("parked talk"), 1_000), &[]).await.unwrap();
+    store.append(&parked, 0, &[event(1_000, "parks")], parks).await.unwrap();
+    let waits = store.open(new_run("waits", None, 1_000), &[]).await.unwrap();
+    let change = HeadChange { holds: vec![hold(waits.run(), "c1", "send")], release: true, ..ended() };
+    store.append(&waits, 0, &[event(1_000, "waits")], change).await.unwrap();
+
+    let before = Timestamp(5_000);
+    let old = store.old("coach", before, 10).await.unwrap();
+    assert_eq!(old, [Old::Conversation("old talk".into()), Old::Run("old run".into())]);
+    assert_eq!(store.old("another", before, 10).await.unwrap(), []);
+    assert_eq!(bench.neighbour.old("coach", before, 10).await.unwrap(), []);
+    // Whoever was listed and goes on since is left.
+    for name in ["going", "waits", "new run"] {
+        assert!(!store.erase_old(&Old::Run(name.into()), before).await.unwrap(), "{name}");
+    }
+    for name in ["parked talk", "new talk"] {
+        assert!(!store.erase_old(&Old::Conversation(name.into()), before).await.unwrap(), "{name}");
+    }
+    assert!(!bench.neighbour.erase_old(&old[0], before).await.unwrap());
+    for it in &old {
+        assert!(store.erase_old(it, before).await.unwrap(), "{it:?}");
+        assert!(!store.erase_old(it, before).await.unwrap(), "{it:?}");
+    }
+    assert_eq!(store.old("coach", before, 10).await.unwrap(), []);
+    assert!(matches!(store.load(&"old run".into()).await, Err(StoreError::NoSuchRun { .. })));
+    assert!(store.history(&"old talk".into(), 9).await.unwrap().is_empty());
+    assert_eq!(store.history(&"new talk".into(), 9).await.unwrap().len(), 2);
+    assert_eq!(store.runs(&RunFilter::default()).await.unwrap().len(), 6);
+    assert_eq!(store.holds(&HoldFilter::default()).await.unwrap().len(), 1);
 }

@@ -64,6 +64,7 @@ macro_rules! suites {
                 conversations_are_listed_by_their_last_change
                 erasing_a_conversation_leaves_nothing_of_it_and_all_of_the_others
                 a_run_whose_conversation_was_erased_is_fenced
+                what_is_old_is_erased_and_nothing_that_goes_on_or_waits
             }
             cases_document {
                 a_working_copy_is_its_runs_alone_until_the_turn_adopts_it

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Table;
+use crate::folder::duration::Length;
 
 /// How much a run may use (`spec/contract.md`, 2.12).
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -79,6 +80,10 @@ pub struct StorageToml {
     /// overrides it, and `--data` both.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub folder: Option<String>,
+    /// How long a server keeps what has ended, counted from its last change: a conversation with all its runs, or a run
+    /// without one. What goes on or waits for somebody is kept. Without end where unset.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub keep: Option<Length>,
     /// Keep the exact requests to the model, for `gesta show --wire`. They hold everything that was said. False where
     /// unset.
     #[serde(skip_serializing_if = "Option::is_none")]
