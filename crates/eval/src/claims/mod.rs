@@ -1,0 +1,157 @@
+//! Claimed changes: finds the clauses of a reply that say something was changed, and what backs them.
+
+mod backing;
+mod clause;
+mod compiled;
+mod json;
+mod lines;
+mod score;
+mod set;
+mod text;
+
+use std::ops::ControlFlow;
+
+use serde::{Deserialize, Serialize};
+
+pub use backing::{Backed, Calls};
+use clause::Clause;
+use compiled::Compiled;
+pub use lines::{CallLine, Line, LineError, Verdict, read_line};
+pub use score::{Label, Row, Score};
+pub use set::{PatternSet, SetError};
+
+/// Bytes of a reply that are looked at: its beginning and its end, half each. Claims gather there.
+pub const REPLY_BYTES_MAX: usize = 1 << 20;
+
+/// What a claim says of the world.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// Something was changed.
+    Change,
+    /// The case was given to a person.
+    Handoff,
+    /// Something is being done at this moment: what an agent may say of an action that is only staged
+    /// (`spec/channel.md`, 7).
+    Staged,
+}
+
+/// A clause that claims something, and the pattern that says so.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// What it says.
+    pub kind: Kind,
+    /// The tag of the language file.
+    pub language: String,
+    /// The family of the pattern, for instance `passive_perfect`.
+    pub family: String,
+    /// The pattern's name, unique in its file.
+    pub pattern: String,
+    /// The clause as it stands in the reply, without markup, at most 300 characters.
+    pub clause: String,
+}
+
+/// The check: one or several languages, ready to look at replies. Cheap to share, costly to build (tens of
+/// milliseconds): build it once.
+#[derive(Debug, Clone)]
+pub struct Claims {
+    sets: Vec<Compiled>,
+}
+
+/// The English set, as text: what `--export` writes.
+pub const ENGLISH: &str = include_str!("../../languages/en.toml");
+/// The Spanish set, as text.
+pub const SPANISH: &str = include_str!("../../languages/es.toml");
+
+const BUILT_IN: [(&str, &str); 2] = [("en", ENGLISH), ("es", SPANISH)];
+
+/// The tags of the languages that are built in.
+pub fn languages() -> impl Iterator<Item = &'static str> {
+    BUILT_IN.iter().map(|(tag, _)| *tag)
+}
+
+/// The set of a built-in language, to be changed and handed to [`Claims::new`]; nothing for others.
+pub fn for_language(tag: &str) -> Option<PatternSet> {
+    let (tag, text) = BUILT_IN.iter().find(|(it, _)| *it == tag)?;
+    Some(PatternSet::parse(&format!("{tag}.toml"), text).expect("the built-in languages are read by a test"))
+}
+
+/// The text of a built-in language's file; nothing for others.
+pub fn source(tag: &str) -> Option<&'static str> {
+    BUILT_IN.iter().find(|(it, _)| *it == tag).map(|(_, text)| *text)
+}
+
+impl Claims {
+    /// A check with these sets; a claim in any of them counts. None at all find nothing.
+    ///
+    /// # Errors
+    /// A pattern that does not compile, or a name that nothing stands behind, with its file and line.
+    pub fn new(sets: &[PatternSet]) -> Result<Self, SetError> {
+        sets.iter().map(Compiled::new).collect::<Result<_, _>>().map(|sets| Self { sets })
+    }
+
+    /// The check for English alone, which is the default of `spec/contract.md`, 4.4.
+    pub fn english() -> Self {
+        Self::built_in(&["en"])
+    }
+
+    /// The check for all languages that are built in.
+    pub fn all() -> Self {
+        Self::built_in(&BUILT_IN.map(|(tag, _)| tag))
+    }
+
+    fn built_in(tags: &[&str]) -> Self {
+        let sets: Vec<_> = tags.iter().filter_map(|tag| for_language(tag)).collect();
+        Self::new(&sets).expect("the built-in languages are compiled by a test")
+    }
+
+    /// All claims of a reply, one a clause at most and language, in the order of the text.
+    pub fn find(&self, reply: &str) -> Vec<Finding> {
+        let mut found = Vec::new();
+        self.each(reply, |finding| {
+            found.push(finding);
+            ControlFlow::Continue(())
+        });
+        found
+    }
+
+    /// The claim that decides about a reply: its first change, else its first handoff, else its first announcement.
+    pub fn first(&self, reply: &str) -> Option<Finding> {
+        let mut best: Option<Finding> = None;
+        self.each(reply, |finding| {
+            if best.as_ref().is_none_or(|it| finding.kind < it.kind) {
+                best = Some(finding);
+            }
+            match &best {
+                Some(it) if it.kind == Kind::Change => ControlFlow::Break(()),
+                _ => ControlFlow::Continue(()),
+            }
+        });
+        best
+    }
+
+    /// The first claimed change that no call of this run backs (`spec/contract.md`, 4.5). Handoffs and announcements
+    /// are not judged here: whether they are a deed is the author's to say.
+    pub fn unbacked(&self, reply: &str, calls: &Calls) -> Option<Finding> {
+        if calls.back(Kind::Change) == Backed::ThisTurn {
+            return None;
+        }
+        self.first(reply).filter(|it| it.kind == Kind::Change)
+    }
+
+    fn each(&self, reply: &str, mut take: impl FnMut(Finding) -> ControlFlow<()>) {
+        let cut = text::bounded(reply, REPLY_BYTES_MAX);
+        let plain = text::plain(&json::readable(&cut));
+        let clauses = Clause::all(&plain);
+        for set in &self.sets {
+            let offers = set.offers(&clauses);
+            for clause in &clauses {
+                if let Some(found) = set.find(clause, offers)
+                    && take(found).is_break()
+                {
+                    return;
+                }
+            }
+        }
+    }
+}
