@@ -131,7 +131,7 @@ mod tests {
     fn a_text_is_cut_at_its_marks() {
         let table = [
             ("Done! I've moved it.", "done|i've moved it"),
-            ("It costs $1.50, at 8 a.m. today. Fine", "it costs $1.50 , at 8 a.m today|fine"),
+            ("It costs $1.50, at 8 a.m. today. Fine", "it costs $1.50 , at 8 a.m. today|fine"),
             ("1. **x** \u{2014} moved\n- y: gone", "1|x|moved|y|gone"),
             ("Your line (555-1) is on", "your line , 555-1 , is on"),
             ("\u{BF}Lo cancelo? S\u{ED}", "lo cancelo|s\u{ED}"),

@@ -3,6 +3,7 @@
 mod backing;
 mod clause;
 mod compiled;
+mod examples;
 mod json;
 mod lines;
 mod score;
