@@ -7,6 +7,7 @@ mod check;
 mod completions;
 mod doctor;
 mod document;
+mod eval;
 mod fake_model;
 mod holds;
 mod init;
@@ -78,6 +79,7 @@ pub(crate) enum Command {
     Check(check::Check),
     Test(test::Test),
     Scenes(scenes::Scenes),
+    Eval(eval::Eval),
     FakeModel(fake_model::FakeModel),
     Init(init::Init),
     Keys(keys::KeysCommand),
@@ -112,6 +114,7 @@ impl Command {
             Self::Check(check) => check.run(globals),
             Self::Test(test) => test.run(globals),
             Self::Scenes(scenes) => scenes.run(globals),
+            Self::Eval(eval) => eval.run(globals),
             Self::FakeModel(fake) => fake.run(globals),
             Self::Init(init) => init.run(globals),
             Self::Keys(keys) => keys.run(globals),
