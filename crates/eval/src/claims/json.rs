@@ -57,7 +57,8 @@ fn write(value: &Value, key: &str, depth: usize, out: &mut String) {
             // A text of several words is prose and stands alone; one of a few is the value of its key.
             if text.split_whitespace().nth(3).is_none() && !key.is_empty() {
                 words(key, out);
-                out.push_str(": ");
+                // "Exchange status submitted" is one statement; of others the key is a heading.
+                out.push_str(if key.ends_with("status") { " " } else { ": " });
             }
             out.push_str(text);
             out.push('\n');
@@ -86,6 +87,7 @@ mod tests {
         let table = [
             (r#"{"message": "I have moved it.\nBye", "n": 1}"#, "I have moved it.\nBye\n"),
             (r#"{"exchange_status": {"state": "all done"}}"#, "exchange status:\nstate: all done\n"),
+            (r#"{"exchange_status": "submitted"}"#, "exchange status submitted\n"),
             ("```json\n{\"tool\": \"move\", \"args\": {\"to\": \"it was moved to me\"}}\n```", ""),
             ("{\"name\": \"move\", \"arguments\": {}}", ""),
             ("{not json", "{not json"),

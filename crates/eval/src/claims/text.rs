@@ -96,20 +96,8 @@ fn unmarked(line: &str, out: &mut String) {
             '*' => next,
             '_' if rest.starts_with("__") => at + 2,
             '\\' if rest[1..].starts_with(|it: char| it.is_ascii_punctuation()) => next,
-            '`' | '"' | '\u{00AB}' => match quoted(rest, letter) {
-                Some(length) => {
-                    out.push(GAP);
-                    at + length
-                }
-                None => next,
-            },
-            '\'' if !out.ends_with(|it: char| it.is_alphanumeric()) => match quoted(rest, letter) {
-                Some(length) => {
-                    out.push(GAP);
-                    at + length
-                }
-                None => next,
-            },
+            '`' | '"' | '\u{00AB}' => at + without_quote(rest, letter, out),
+            '\'' if !out.ends_with(|it: char| it.is_alphanumeric()) => at + without_quote(rest, letter, out),
             ']' if rest[1..].starts_with('(') => at + reach(rest).find(')').map_or(1, |end| end + 1),
             '[' => next,
             _ => {
@@ -118,6 +106,19 @@ fn unmarked(line: &str, out: &mut String) {
             }
         };
     }
+}
+
+/// Steps over an opening mark, or the span that it begins, and says how far.
+fn without_quote(rest: &str, mark: char, out: &mut String) -> usize {
+    let Some(length) = quoted(rest, mark) else { return mark.len_utf8() };
+    out.push(GAP);
+    // A sentence may end within its quotation: `as "pending." Is there …`.
+    let ends = rest[..length].trim_end_matches(['`', '"', '\'', '\u{BB}']).ends_with('.');
+    let mut after = rest[length..].chars();
+    if ends && after.next() == Some(' ') && after.next().is_some_and(char::is_uppercase) {
+        out.push('.');
+    }
+    length
 }
 
 /// As far as a span may go, so that many opening marks do not cost the square of their number.
@@ -154,6 +155,7 @@ mod tests {
             ("your `ORD-1` went", "your \u{A4} went\n"),
             ("see [the page](http://x/y_z)", "see the page\n"),
             ("est\\u00e1 hecho \\u12", "está hecho \\u12\n"),
+            ("as \"open.\" Is it", "as \u{A4}. Is it\n"),
             ("10\" wide, 5\"", "10\u{A4}\n"),
         ];
         for (reply, expected) in table {
