@@ -14,4 +14,7 @@
 //! assert!(claims.unbacked("Shall I cancel it?", &Calls::default()).is_none());
 //! ```
 
+mod claim_check;
 pub mod claims;
+
+pub use claim_check::{CLAIM_CHECK, ClaimCheck};

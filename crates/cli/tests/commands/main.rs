@@ -10,6 +10,7 @@ mod crash;
 mod document;
 mod document_faults;
 mod document_scenes;
+mod eval;
 mod fake_model;
 mod folder;
 mod grants;

@@ -49,11 +49,19 @@ impl Calls {
     /// which is weak.
     pub fn of(calls: &[CallRecord], tools: Option<&[String]>) -> Self {
         let counts = |call: &&CallRecord| {
-            call.status == CallStatus::Completed
-                && tools.is_none_or(|names| names.contains(&call.name))
+            call.status == CallStatus::Completed && tools.is_none_or(|names| names.contains(&call.name))
         };
         let deed = |call: &CallRecord| Deed { change: true, handoff: is_handoff(&call.name), staged: false };
         Self { this_turn: calls.iter().filter(counts).map(deed).collect(), earlier: Vec::new() }
+    }
+
+    /// The same, with the names of tools whose calls completed in earlier turns.
+    #[must_use]
+    pub fn with_earlier<'a>(mut self, names: impl Iterator<Item = &'a str>, tools: Option<&[String]>) -> Self {
+        let counts = |name: &&str| tools.is_none_or(|tools| tools.iter().any(|it| it == name));
+        let deed = |name: &str| Deed { change: true, handoff: is_handoff(name), staged: false };
+        self.earlier.extend(names.filter(counts).map(deed));
+        self
     }
 
     /// When a call that suits a claim of this kind succeeded. What is only staged backs an announcement and nothing

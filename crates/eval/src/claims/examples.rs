@@ -66,7 +66,10 @@ mod tests {
             (one("(?:[^ ]{1,1000}){1000}"), "xx.toml:5: "),
             (format!("{}\n{}", one("na"), one("na")), "xx.toml:7: there is a pattern `p` already"),
             (format!("words = {{ a = \"{{a}}\" }}\n{}", one("{a}")), "xx.toml:6: words that name one another"),
-            (format!("verbs = {{ a = [] }}\nforms = [\"base\"]\n{}", one("na")), "xx.toml:2: the verb `a` has no forms"),
+            (
+                format!("verbs = {{ a = [] }}\nforms = [\"base\"]\n{}", one("na")),
+                "xx.toml:2: the verb `a` has no forms",
+            ),
             (format!("{}\nunles = 'x'", one("na")), "xx.toml:6: unknown field `unles`"),
             (one("other"), "xx.toml:7: `na` should be found as f, and is as nothing"),
             ("patterns = 3".to_owned(), "xx.toml:2: "),

@@ -156,3 +156,55 @@ impl Claims {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_numbered_cases_of_the_contract_hold() {
+        let claims = Claims::english();
+        let none = Calls::default();
+        let table = [
+            ("I've swapped it", true),
+            ("I haven't swapped it", false),
+            ("Want me to swap it?", false),
+            ("I\u{2019}ve swapped it", true),
+            ("Once it has been updated, refresh", false),
+            ("Use this:\n```\nI have swapped it\n```", false),
+            ("Done!", true),
+            ("", false),
+        ];
+        for (reply, fires) in table {
+            assert_eq!(claims.unbacked(reply, &none).is_some(), fires, "{reply}");
+        }
+    }
+
+    #[test]
+    fn a_false_claim_beside_a_printed_call_is_found() {
+        let reply = "```json\n{\"tool_call_result\": {\"status\": \"created\"}}\n```\n\nThe lead has been successfully created.";
+        assert_eq!(
+            Claims::english().first(reply).map(|it| it.clause).as_deref(),
+            Some("The lead has been successfully created")
+        );
+        assert_eq!(Claims::english().first("```json\n{\"tool\": \"x\", \"arguments\": {}}\n```"), None);
+    }
+
+    #[test]
+    fn a_reply_of_any_size_and_kind_is_looked_at_and_its_end_counts() {
+        let claims = Claims::all();
+        let bricks = [
+            "[](", "\"", "'", "`", "```\n", "{", "\u{FDFA}", "not ", "i have ", "\u{0301}", "once, ", "\\u00", "* - | ",
+        ];
+        for brick in bricks {
+            let long = brick.repeat(40_000 / brick.len());
+            let _ = claims.find(&long);
+            let told = format!("{long}\n```\n\n```\n\nI've moved it.");
+            let found = claims.first(&told);
+            // What opened a fence or JSON may have swallowed the end; everywhere else it counts.
+            assert!(found.is_some() || brick.contains("```"), "{brick}");
+        }
+        let huge = format!("{}\nI've moved it.", "word ".repeat(2 * REPLY_BYTES_MAX / 5));
+        assert_eq!(claims.first(&huge).map(|it| it.pattern).as_deref(), Some("have_done"));
+    }
+}
