@@ -20,7 +20,7 @@ fn each_reply_gets_its_verdict_on_a_line() {
     let home = Home::new();
     let file = home.write("replies.jsonl", REPLIES);
     let said = home.gesta(&["eval", "claims", file.to_str().unwrap()]).ended(0);
-    let verdicts = lines(&said.stdout);
+    let verdicts = lines(&said.out);
     let short: Vec<_> =
         verdicts.iter().map(|it| json!([it["id"], it["claim"], it["backed"], it["language"]])).collect();
     let expected = json!([
@@ -31,7 +31,7 @@ fn each_reply_gets_its_verdict_on_a_line() {
     ]);
     assert_eq!(json!(short), expected);
     assert_eq!((&verdicts[0]["family"], &verdicts[0]["clause"]), (&json!("first_person"), &json!("I've cancelled it")));
-    assert_eq!(home.gesta_with(&["eval", "claims", "-"], REPLIES).ended(0).stdout, said.stdout);
+    assert_eq!(home.gesta_with(&["eval", "claims", "-"], REPLIES).ended(0).out, said.out);
 }
 
 #[test]
@@ -39,8 +39,8 @@ fn a_bad_line_is_named_and_the_others_are_judged() {
     let home = Home::new();
     let file = home.write("replies.jsonl", &format!("{{\n{REPLIES}[]\n"));
     let said = home.gesta(&["eval", "claims", file.to_str().unwrap()]).ended(1);
-    assert_eq!(lines(&said.stdout).len(), 4);
-    assert!(said.stderr.contains("line 1: ") && said.stderr.contains("line 7: "), "{}", said.stderr);
+    assert_eq!(lines(&said.out).len(), 4);
+    assert!(said.err.contains("line 1: ") && said.err.contains("line 7: "), "{}", said.err);
     home.gesta(&["eval", "claims", "nowhere.jsonl"]).ended(2);
     home.gesta(&["eval", "claims"]).ended(2);
 }
@@ -53,7 +53,7 @@ fn labels_give_precision_recall_and_the_confusions() {
                   {\"id\":\"c\",\"claim\":\"change\"}\n";
     let labels = home.write("labels.jsonl", labels);
     let words = ["eval", "claims", file.to_str().unwrap(), "--labels", labels.to_str().unwrap()];
-    let report = lines(&home.gesta(&words).ended(0).stdout).pop().unwrap();
+    let report = lines(&home.gesta(&words).ended(0).out).pop().unwrap();
     let report = &report["report"];
     assert_eq!((&report["replies"], &report["precision"], &report["recall"]), (&json!(3), &json!(0.5), &json!(0.5)));
     assert_eq!(report["confusions"], json!({"change": {"change": 1, "none": 1}, "state": {"change": 1}}));
@@ -69,17 +69,17 @@ fn languages_are_exported_changed_and_used() {
     home.gesta(&["eval", "claims", "--export", folder]).ended(0);
     let file = home.write("replies.jsonl", "{\"id\":\"a\",\"reply\":\"C'est fait.\"}\n");
     let words = ["eval", "claims", file.to_str().unwrap(), "--lang-dir", folder];
-    assert_eq!(lines(&home.gesta(&words).ended(0).stdout)[0]["claim"], "none");
+    assert_eq!(lines(&home.gesta(&words).ended(0).out)[0]["claim"], "none");
 
     let french = "language = \"fr\"\n[[patterns]]\nname = \"fait\"\nfamily = \"bare\"\nfind = \"c'est fait\"\n\
                   [examples]\nfires = { bare = [\"C'est fait !\"] }\nsilent = { question = [\"C'est fait ?\"] }\n";
     home.write("languages/fr.toml", french);
-    assert_eq!(lines(&home.gesta(&words).ended(0).stdout)[0]["language"], "fr");
+    assert_eq!(lines(&home.gesta(&words).ended(0).out)[0]["language"], "fr");
 
     home.write("languages/fr.toml", &french.replace("c'est fait\"", "(c'est fait\""));
     let said = home.gesta(&words).ended(2);
-    assert!(said.stderr.contains("fr.toml:5: unclosed group"), "{}", said.stderr);
+    assert!(said.err.contains("fr.toml:5: unclosed group"), "{}", said.err);
     home.write("languages/fr.toml", &french.replace("C'est fait !", "Non"));
     let said = home.gesta(&words).ended(2);
-    assert!(said.stderr.contains("fr.toml:7: `Non` should be found as bare"), "{}", said.stderr);
+    assert!(said.err.contains("fr.toml:7: `Non` should be found as bare"), "{}", said.err);
 }
