@@ -1,6 +1,8 @@
 //! Every fault that can be asked for is seen by a client, whoever asks for it.
 #![allow(clippy::unwrap_used)]
 
+#[path = "support/manychat.rs"]
+mod manychat;
 mod support;
 
 use std::time::Instant;
