@@ -3,6 +3,8 @@
 
 use std::sync::Arc;
 
+use gesta_run::json::Object;
+use gesta_run::{CallRecord, IsRefusal, Stages, Staging, StagingFn};
 use serde_json::{Value, json};
 
 use crate::note;
@@ -298,6 +300,54 @@ fn said_of_flow(action: &Action) -> Said {
             Said::Result(json!({"sent": true}))
         }
     }
+}
+
+impl Asked {
+    /// Reads a call of a staging tool; none where it is no such tool or its parameters do not fit.
+    pub fn read(tool: &str, arguments: &Object) -> Option<Self> {
+        let text = |key: &str| arguments.get(key).and_then(Value::as_str).map(str::to_owned);
+        let id = text("id")?;
+        Some(match tool {
+            "send_flow" => {
+                Self::SendFlow { id, contact_asked: arguments.get("contact_asked").and_then(Value::as_bool) }
+            }
+            "add_tag" => Self::AddTag { id },
+            "remove_tag" => Self::RemoveTag { id },
+            "set_field" => Self::SetField { id, value: text("value")? },
+            "write_note" => Self::WriteNote { id, text: text("text")? },
+            "schedule_nudge" => Self::ScheduleNudge { id },
+            _ => return None,
+        })
+    }
+}
+
+/// What the machine asks of a staged call in this profile: whether it is new, there already, or refused. The cap is the
+/// machine's own.
+pub fn function(snapshot: Arc<Snapshot>, intent: Intent) -> StagingFn {
+    Arc::new(move |call: &Staging<'_>| {
+        let Some(asked) = Asked::read(call.tool, call.arguments) else { return Ok(equal(call)) };
+        let mut turn = Turn::new(Arc::clone(&snapshot), intent);
+        for asked in call.earlier.iter().filter_map(|(tool, arguments)| Asked::read(tool, arguments)) {
+            turn.stage(asked);
+        }
+        let before = turn.actions.len();
+        Ok(match turn.stage(asked) {
+            _ if turn.actions.len() > before => Stages::New,
+            Said::Result(result) => refusal_of(&result).map_or(Stages::Again, |reason| Stages::No(reason.to_owned())),
+            Said::Unknown(why) => Stages::No(why),
+        })
+    })
+}
+
+/// A staged tool of the agent's own beside the profile's: equal is equal, as without a profile.
+fn equal(call: &Staging<'_>) -> Stages {
+    let same = |(tool, arguments): &(&str, &Object)| *tool == call.tool && *arguments == call.arguments;
+    if call.earlier.iter().any(same) { Stages::Again } else { Stages::New }
+}
+
+/// What the profile says of a finished call: beside the default test, `staged: false` and `sent: false` with a reason.
+pub fn is_refusal(call: &CallRecord) -> IsRefusal {
+    refusal_of(&call.result).map_or(IsRefusal::Default, |reason| IsRefusal::Because(reason.to_owned()))
 }
 
 /// Whether a result is a refusal in this profile, and why: `staged: false` or `sent: false` with a reason

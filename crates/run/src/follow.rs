@@ -32,7 +32,7 @@ pub(crate) fn follow(plan: &Plan, state: &State, at: Timestamp, failures: &mut F
     }
     match &state.phase {
         Phase::Before(watch) => backstop::intervene(plan, state, watch, Side::Before, 0, at).map(EventKind::Intervened),
-        Phase::Batch(batch) => follow_batch(plan, state, batch, at),
+        Phase::Batch(batch) => follow_batch(plan, state, batch, at, failures),
         Phase::Gate(gate) => Some(follow_gate(plan, state, gate, at, failures)?),
         Phase::New | Phase::Ready | Phase::Final(..) | Phase::Ended => None,
     }
@@ -42,7 +42,13 @@ fn end(outcome: Outcome, message: &str) -> EventKind {
     EventKind::Ended { outcome, message: message.to_owned(), data: None }
 }
 
-fn follow_batch(plan: &Plan, state: &State, batch: &Batch, at: Timestamp) -> Option<EventKind> {
+fn follow_batch(
+    plan: &Plan,
+    state: &State,
+    batch: &Batch,
+    at: Timestamp,
+    failures: &mut Failures,
+) -> Option<EventKind> {
     if batch.calls.iter().any(|call| call.stage == Stage::Undecided) {
         return None;
     }
@@ -66,7 +72,7 @@ fn follow_batch(plan: &Plan, state: &State, batch: &Batch, at: Timestamp) -> Opt
     for call in batch.calls.iter().filter(|call| call.stage == Stage::Allowed) {
         let staged = call.tool.as_ref().is_some_and(|tool| tool.spec.effect == Effect::Staged);
         if staged {
-            return Some(actions::stage(plan, state, call));
+            return Some(actions::stage(plan, state, call, failures));
         }
         if running < plan.spec.limits.calls_parallel_max as usize && !(busy && in_document(call)) {
             return Some(EventKind::Started { call: call.id.clone() });
@@ -138,7 +144,7 @@ fn close(
                 return grants::follow(batch);
             }
             if matches!(outcome, Outcome::Superseded | Outcome::Expired)
-                && let Some(event) = carry_on(plan, state, batch)
+                && let Some(event) = carry_on(plan, state, batch, failures)
             {
                 return Some(event);
             }
@@ -162,14 +168,18 @@ fn close(
 
 /// A call that somebody approved is carried on, one after another, whatever closes the holds that are left
 /// (`spec/contract.md`, 7.5, points 3 and 10). What a crash hid is settled before it: until then nothing begins.
-fn carry_on(plan: &Plan, state: &State, batch: &Batch) -> Option<EventKind> {
+fn carry_on(plan: &Plan, state: &State, batch: &Batch, failures: &mut Failures) -> Option<EventKind> {
     let waits = |call: &&CallState| call.stage == Stage::Allowed && call.approved.is_some();
     let approved = batch.calls.iter().find(waits)?;
     if let Some(hidden) = batch.calls.iter().find(|call| call.stage == Stage::Undecidable) {
         return Some(EventKind::Answered { call: hidden.id.clone(), end: grants::lost(hidden), duration_ms: 0 });
     }
     let staged = approved.tool.as_ref().is_some_and(|tool| tool.spec.effect == Effect::Staged);
-    Some(if staged { actions::stage(plan, state, approved) } else { EventKind::Started { call: approved.id.clone() } })
+    Some(if staged {
+        actions::stage(plan, state, approved, failures)
+    } else {
+        EventKind::Started { call: approved.id.clone() }
+    })
 }
 
 /// Why a prompt was not sent that was due when the run was stopped.

@@ -88,7 +88,7 @@ pub use outcome::{Outcome, RunError, Status};
 pub use pattern::{Pattern, PatternError, PatternSpec, RegexSpec};
 pub use plan::{
     ActHint, Functions, IsRefusal, Limits, OnHookError, OnMessageWhileParked, OnUndecided, Plan, PlanError, PlanSpec,
-    Prices,
+    Prices, Stages, Staging, StagingFn,
 };
 pub use reply::{Delta, Fault, FaultKind, Finish, Reply, ReplyBuilder, Usage};
 pub use result::{ActionRecord, ActionStatus, ContractReport, Count, Counts, RunReport, RunResult};

@@ -141,6 +141,8 @@ pub struct Functions {
     pub refusal_hint: Option<RefusalHintFn>,
     /// Says whether a finished call is a refusal.
     pub is_refusal: Option<IsRefusalFn>,
+    /// Says what becomes of a staged call, ahead of the cap.
+    pub staging: Option<StagingFn>,
 }
 
 /// Whether an input asks for a change.
@@ -151,6 +153,31 @@ pub type ActHintFn = Arc<dyn Fn(&ActHint<'_>) -> Result<String, String> + Send +
 pub type RefusalHintFn = Arc<dyn Fn(&str, &str) -> Result<String, String> + Send + Sync>;
 /// Says whether a finished call is a refusal.
 pub type IsRefusalFn = Arc<dyn Fn(&CallRecord) -> Result<IsRefusal, String> + Send + Sync>;
+
+/// Says what becomes of a staged call.
+pub type StagingFn = Arc<dyn Fn(&Staging<'_>) -> Result<Stages, String> + Send + Sync>;
+
+/// What a staging function is given.
+#[derive(Debug)]
+pub struct Staging<'a> {
+    /// The tool.
+    pub tool: &'a str,
+    /// The call's arguments, which fit the schema.
+    pub arguments: &'a Object,
+    /// What is staged already, in the model's order: tool and arguments.
+    pub earlier: Vec<(&'a str, &'a Object)>,
+}
+
+/// What becomes of a staged call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Stages {
+    /// It is written down, where there is room.
+    New,
+    /// It is written down already: told as a success, and it takes no room.
+    Again,
+    /// It is refused for this reason, and takes no room.
+    No(String),
+}
 
 /// What a hint function is given.
 #[derive(Debug)]
@@ -185,6 +212,7 @@ impl fmt::Debug for Functions {
             .field("act_hint", &self.act_hint.is_some())
             .field("refusal_hint", &self.refusal_hint.is_some())
             .field("is_refusal", &self.is_refusal.is_some())
+            .field("staging", &self.staging.is_some())
             .finish()
     }
 }

@@ -54,7 +54,9 @@ fn rich() -> World {
     );
     world.now = 10;
     let names = [("c1", "refund"), ("c2", "look"), ("c3", "tag"), ("c4", "refund"), ("c5", "credit"), ("c6", "tag")];
-    world.reply(names.map(|(id, name)| Block::call(id, name, "{\"n\":1}")).to_vec());
+    // The second tag is another: equal ones are one action.
+    let arguments = |id| if id == "c6" { "{\"n\":2}" } else { "{\"n\":1}" };
+    world.reply(names.map(|(id, name)| Block::call(id, name, arguments(id))).to_vec());
     world.decide("c1", Decision::Defer { reason: None });
     world.decide("c2", Decision::run());
     world.decide("c3", Decision::run());

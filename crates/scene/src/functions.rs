@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use gesta_run::pattern::{PatternError, PatternSpec};
-use gesta_run::plan::{Functions, IsRefusal};
+use gesta_run::plan::{Functions, IsRefusal, Stages};
 
 /// One function.
 #[derive(Debug, Clone)]
@@ -16,6 +16,8 @@ pub(crate) enum FunctionSpec {
     RefusalHint(Result<String, String>),
     /// What it says of one tool's calls.
     IsRefusal { tool: String, says: Result<Verdict, String> },
+    /// What it says of one tool's staged calls.
+    Staging { tool: String, says: Result<Stages, String> },
 }
 
 /// What `is_refusal` says.
@@ -27,10 +29,22 @@ pub(crate) enum Verdict {
     No,
 }
 
+impl Verdict {
+    /// The same word about a staged call.
+    pub(crate) fn stages(self) -> Stages {
+        match self {
+            Self::Yes => Stages::New,
+            Self::Default => Stages::Again,
+            Self::Because(reason) => Stages::No(reason),
+            Self::No => Stages::No(String::new()),
+        }
+    }
+}
+
 /// Makes functions of what is written down.
 pub(crate) fn compile(specs: &[FunctionSpec]) -> Result<Functions, PatternError> {
     let mut functions = Functions::default();
-    let mut verdicts = Vec::new();
+    let (mut verdicts, mut stagings) = (Vec::new(), Vec::new());
     for spec in specs {
         match spec.clone() {
             FunctionSpec::Intent(Ok(pattern)) => {
@@ -54,6 +68,7 @@ pub(crate) fn compile(specs: &[FunctionSpec]) -> Result<Functions, PatternError>
                 }));
             }
             FunctionSpec::IsRefusal { tool, says } => verdicts.push((tool, says)),
+            FunctionSpec::Staging { tool, says } => stagings.push((tool, says)),
         }
     }
     if !verdicts.is_empty() {
@@ -65,6 +80,12 @@ pub(crate) fn compile(specs: &[FunctionSpec]) -> Result<Functions, PatternError>
                 Some(Verdict::Because(reason)) => Ok(IsRefusal::Because(reason)),
                 Some(Verdict::No) => Ok(IsRefusal::No),
             }
+        }));
+    }
+    if !stagings.is_empty() {
+        functions.staging = Some(Arc::new(move |call| {
+            let found = stagings.iter().find(|(tool, _)| *tool == call.tool);
+            found.map_or(Ok(Stages::New), |(_, says)| says.clone())
         }));
     }
     Ok(functions)

@@ -313,6 +313,8 @@ impl PlanClauses {
             FunctionSpec::ActHint(Err(line.text()))
         } else if line.eat("refusal function on") {
             FunctionSpec::IsRefusal { tool: line.word("the name of a tool")?, says: verdict(line)? }
+        } else if line.eat("staging function on") {
+            FunctionSpec::Staging { tool: line.word("the name of a tool")?, says: verdict(line)?.map(Verdict::stages) }
         } else {
             return Ok(false);
         };

@@ -362,6 +362,11 @@ pub const PLAN: Group = Group {
             "plan: refusal function on swap says: locked",
             "`is_refusal` for one tool's calls: `says yes`, `says no`, `says nothing`, `says: REASON`, `fails: WHY`",
         ),
+        e(
+            "plan: staging function on TOOL says WORD",
+            "plan: staging function on refund says: not_prospect",
+            "what becomes of one tool's staged calls: `says yes` (new), `says nothing` (there already), `says: REASON` (refused), `fails: WHY`",
+        ),
     ],
 };
 

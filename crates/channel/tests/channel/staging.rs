@@ -7,9 +7,10 @@ use gesta_channel::numbers::ACTIONS_MAX;
 use gesta_channel::offer::{self, Terms};
 use gesta_channel::outcome::{Handoff, Reason};
 use gesta_channel::record::{Entry, Status, actions};
-use gesta_channel::staging::{Asked, Flowing, Intent, Said, Target, Turn, refusal_of};
+use gesta_channel::staging::{Asked, Flowing, Intent, Said, Target, Turn, function, refusal_of};
 use gesta_channel::{read, tenant};
-use gesta_run::ToolEffect;
+use gesta_run::json::Object;
+use gesta_run::{Stages, Staging as Asks, ToolEffect};
 use serde_json::{Value, json};
 
 use crate::snapshot;
@@ -289,4 +290,28 @@ fn staged_and_sent_false_with_a_reason_are_refusals() {
     ] {
         assert_eq!(refusal_of(&result), expected);
     }
+}
+
+/// The profile's functions at work in the machine.
+#[test]
+fn the_machine_asks_the_profile_what_may_be_staged() {
+    let function = function(snapshot("good/intent.json"), Intent::Unknown);
+    let object = |value: Value| value.as_object().cloned().unwrap();
+    let washer = object(json!({"id": "washer"}));
+    let prospect = object(json!({"id": "intent", "value": "prospect"}));
+    let own = object(json!({"order": 7}));
+    let say = |tool: &str, arguments: &Object, earlier: &[(&str, &Object)]| {
+        function(&Asks { tool, arguments, earlier: earlier.to_vec() }).unwrap()
+    };
+    let no = |reason: &str| Stages::No(reason.to_owned());
+    assert_eq!(say("add_tag", &washer, &[]), no("not_prospect"));
+    assert_eq!(say("add_tag", &washer, &[("set_field", &prospect)]), Stages::New);
+    let both = [("set_field", &prospect), ("add_tag", &washer)];
+    assert_eq!(say("add_tag", &washer, &both), Stages::Again);
+    assert_eq!(say("remove_tag", &washer, &both), Stages::New);
+    let three = [both[0], both[1], ("remove_tag", &washer)];
+    assert_eq!(say("add_tag", &washer, &three), Stages::New, "another action on the same tag is in between");
+    assert_eq!(say("write_note", &object(json!({"id": "fault", "text": " "})), &[]), no("empty_note"));
+    assert_eq!(say("refund", &own, &[]), Stages::New);
+    assert_eq!(say("refund", &own, &[("refund", &own)]), Stages::Again);
 }

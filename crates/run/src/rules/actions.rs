@@ -5,22 +5,20 @@ use crate::call::{CallEnd, CallStatus};
 use crate::event::EventKind;
 use crate::input::Attempt;
 use crate::outcome::Outcome;
-use crate::plan::Plan;
-use crate::state::{ActionStage, CallState, State};
+use crate::plan::{Plan, Stages, Staging};
+use crate::state::{Action, ActionStage, CallState, State};
 use crate::time::Timestamp;
 
-/// What the machine answers to a call of a staged tool: it is written down, or there are too many.
-pub(crate) fn stage(plan: &Plan, state: &State, call: &CallState) -> EventKind {
-    let max = plan.spec.limits.actions_max as usize;
-    if state.actions.len() >= max {
-        let end = CallEnd {
-            status: CallStatus::Refused,
-            result: serde_json::json!({"staged": false, "reason": "over_cap"}),
-            is_error: false,
-            refusal: Some("over_cap".to_owned()),
-            by_hook_edit: false,
-        };
-        return EventKind::Answered { call: call.id.clone(), end, duration_ms: 0 };
+/// What the machine answers to a call of a staged tool: it is written down, or it is there already, or refused, or there
+/// are too many. Whether it is there already is looked at before the cap (`spec/channel.md`, 10).
+pub(crate) fn stage(plan: &Plan, state: &State, call: &CallState, failures: &mut Vec<(String, String)>) -> EventKind {
+    match stages(plan, state, call, failures) {
+        Stages::New if state.actions.len() >= plan.spec.limits.actions_max as usize => {
+            return refused(call, "over_cap");
+        }
+        Stages::New => {}
+        Stages::Again => return again(call),
+        Stages::No(reason) => return refused(call, &reason),
     }
     // Whoever approved the call has approved what it stages.
     let needs_approval = call.approved.is_none() && call.tool.as_ref().is_some_and(|tool| tool.spec.needs_approval);
@@ -35,6 +33,46 @@ pub(crate) fn stage(plan: &Plan, state: &State, call: &CallState) -> EventKind {
         return EventKind::Answered { call: call.id.clone(), end, duration_ms: 0 };
     }
     EventKind::Staged { call: call.id.clone(), needs_approval }
+}
+
+fn stages(plan: &Plan, state: &State, call: &CallState, failures: &mut Vec<(String, String)>) -> Stages {
+    // Who approved a call is not sent back to a hold of another: it repeats only what waits for nobody.
+    let waits_for_one = |it: &Action| it.stage == ActionStage::Held && call.approved.is_none();
+    let waiting = |it: &&Action| it.stage == ActionStage::Staged || waits_for_one(it);
+    let Some(staging) = &plan.functions.staging else {
+        let same = |it: &Action| it.tool == call.name && it.arguments == call.arguments;
+        return if state.actions.iter().filter(waiting).any(same) { Stages::Again } else { Stages::New };
+    };
+    let earlier = state.actions.iter().filter(waiting).map(|it| (it.tool.as_str(), &*it.arguments)).collect();
+    match staging(&Staging { tool: &call.name, arguments: &call.arguments, earlier }) {
+        Ok(Stages::No(reason)) if reason.trim().is_empty() => Stages::No(NO_REASON.to_owned()),
+        Ok(stages) => stages,
+        Err(why) => {
+            failures.push(("staging".to_owned(), why));
+            Stages::No(NO_REASON.to_owned())
+        }
+    }
+}
+
+/// Said where a function refuses without a reason, or fails.
+const NO_REASON: &str = "not_staged";
+
+fn refused(call: &CallState, reason: &str) -> EventKind {
+    let result = serde_json::json!({"staged": false, "reason": reason});
+    let end = CallEnd {
+        status: CallStatus::Refused,
+        result,
+        is_error: false,
+        refusal: Some(reason.to_owned()),
+        by_hook_edit: false,
+    };
+    EventKind::Answered { call: call.id.clone(), end, duration_ms: 0 }
+}
+
+fn again(call: &CallState) -> EventKind {
+    let result = serde_json::json!({"staged": true});
+    let end = CallEnd { status: CallStatus::Completed, result, is_error: false, refusal: None, by_hook_edit: false };
+    EventKind::Answered { call: call.id.clone(), end, duration_ms: 0 }
 }
 
 /// The next thing that happens to the actions of a run that has ended.
