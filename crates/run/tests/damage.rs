@@ -60,12 +60,12 @@ fn exercise(dice: &mut Rng, mut run: Run) {
             1 => InputKind::Recovered,
             2 => InputKind::Tick,
             3 => InputKind::Superseded,
-            4 => InputKind::Resumed { trips_max: Some(u32::MAX), now: String::new(), trace: None },
+            4 => InputKind::Resumed { trips_max: Some(u32::MAX), now: String::new() },
             5 => {
                 let holds = run.holds().into_iter();
                 let answers =
                     holds.map(|it| HoldAnswer { binding: it.binding, answer: dice::hold_reply(dice) }).collect();
-                InputKind::Answers { answers, missing_tools: Vec::new(), now: String::new(), trace: None }
+                InputKind::Answers { answers, missing_tools: Vec::new(), now: String::new() }
             }
             6 => {
                 let input = vec![Part::text("please")];

@@ -60,7 +60,7 @@ impl World {
     }
 
     pub fn say(&mut self, answers: Vec<HoldAnswer>) -> Result<Vec<Event>, FeedError> {
-        self.feed(InputKind::Answers { answers, missing_tools: Vec::new(), now: String::new(), trace: None })
+        self.feed(InputKind::Answers { answers, missing_tools: Vec::new(), now: String::new() })
     }
 
     pub fn person(&mut self, call: &str, answer: HoldReply) -> Vec<Event> {
