@@ -18,6 +18,7 @@ use crate::extract::{Json, Named};
 use crate::follow::{self, Until};
 use crate::keys::Scope;
 use crate::problem::{Problem, ProblemBody};
+use crate::requests;
 use crate::told::Mark;
 use crate::wire::AnswersBody;
 use crate::work::{self, Begun};
@@ -84,7 +85,9 @@ async fn admit(app: Arc<App>, asker: Asker, head: RunHead, resume: Resume) -> Re
 pub(crate) async fn unbroken<T: Send + 'static>(
     work: impl Future<Output = Result<T, Problem>> + Send + 'static,
 ) -> Result<T, Problem> {
-    tokio::spawn(work).await.unwrap_or_else(|_| Err(Problem::internal("the server met a bug of its own")))
+    tokio::spawn(requests::within(work))
+        .await
+        .unwrap_or_else(|_| Err(Problem::internal("the server met a bug of its own")))
 }
 
 async fn open_holds(app: &App, run: &RunId) -> Result<Vec<OpenHold>, Problem> {

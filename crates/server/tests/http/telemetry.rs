@@ -158,7 +158,13 @@ async fn a_run_that_is_parked_and_answered_elsewhere_is_one_trace() {
     for span in &of_trace {
         assert!(span.start_time_unix_nano <= span.end_time_unix_nano && span.start_time_unix_nano > 0, "{span:?}");
     }
-    let refund = named(&spans, "execute_tool refund_order")[0];
+    calls_and_answers_say_what_they_were(&spans, &of_trace);
+    what_was_sent_stands_on_its_trip(&spans);
+    assert_eq!(collector.0.lock().unwrap().services[0], "desk of the test");
+}
+
+fn calls_and_answers_say_what_they_were(spans: &[Span], of_trace: &[&Span]) {
+    let refund = named(spans, "execute_tool refund_order")[0];
     assert_eq!(
         (of(refund, "gesta.decision"), of(refund, "gesta.hold.answer")),
         ("defer".to_owned(), "approve".to_owned())
@@ -167,7 +173,7 @@ async fn a_run_that_is_parked_and_answered_elsewhere_is_one_trace() {
         (of(refund, "gen_ai.tool.call.id"), of(refund, "gesta.call.status")),
         ("r1".to_owned(), "completed".to_owned())
     );
-    let find = named(&spans, "execute_tool find_order")[0];
+    let find = named(spans, "execute_tool find_order")[0];
     assert_eq!(
         (of(find, "gesta.decision"), of(find, "gen_ai.operation.name")),
         ("run".to_owned(), "execute_tool".to_owned())
@@ -182,9 +188,11 @@ async fn a_run_that_is_parked_and_answered_elsewhere_is_one_trace() {
         ("script".to_owned(), "input".to_owned())
     );
     assert!(found(&chat.attributes, "gen_ai.usage.input_tokens").is_some());
+}
 
+fn what_was_sent_stands_on_its_trip(spans: &[Span]) {
     // A run without a caller's trace is found by its own name; what the runtime sent stands on the trip that caused it.
-    let coach = named(&spans, "invoke_agent coach")[0];
+    let coach = named(spans, "invoke_agent coach")[0];
     assert_eq!(hex(&coach.trace_id), of(coach, "gesta.run.id").replace('-', ""));
     assert!(coach.parent_span_id.is_empty());
     let of_coach = spans.iter().filter(|it| it.trace_id == coach.trace_id && it.name.starts_with("chat"));
@@ -194,7 +202,6 @@ async fn a_run_that_is_parked_and_answered_elsewhere_is_one_trace() {
     let pair = |kind: &str, outcome: &str| (kind.to_owned(), outcome.to_owned());
     let sends = [pair("act_when_asked", "sent"), pair("act_when_asked", "skipped"), pair("tool_refusal", "sent")];
     assert_eq!(sent, sends);
-    assert_eq!(collector.0.lock().unwrap().services[0], "desk of the test");
 }
 
 thread_local! {
