@@ -22,6 +22,9 @@ pub mod guide {
     #[doc = include_str!("../../../docs/guides/production.md")]
     pub mod production {}
 
+    #[doc = include_str!("../../../docs/guides/observability.md")]
+    pub mod observability {}
+
     #[doc = include_str!("../../../docs/guides/coming-from-typescript.md")]
     pub mod coming_from_typescript {}
 }

@@ -18,6 +18,7 @@
 //!     needs_keys: false,
 //!     hosts: Hosts { local: true, ..Hosts::default() },
 //!     webhook: None,
+//!     traces: None,
 //!     limits: Limits::default(),
 //! })?;
 //! let listener = tokio::net::TcpListener::bind("127.0.0.1:7450").await?;

@@ -9,7 +9,7 @@ use crate::Tree;
 const ORDER: &str = "run scene document sandbox model telemetry store channel fakes runtime eval server cli gesta";
 
 /// Crates without I/O, async or clock, and all that they may be built on.
-const PURE: [&str; 2] = ["run", "scene"];
+const PURE: [&str; 3] = ["run", "scene", "channel"];
 const PURE_MAY_USE: &str = "fastrand jsonschema memchr regex serde serde_json sha2 thiserror";
 
 /// Outside crates that stand for a power, and those of ours that hold it.

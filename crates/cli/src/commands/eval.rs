@@ -17,6 +17,9 @@ const LINE_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
 /// Measure what agents say against what they did
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  gesta eval claims replies.jsonl           a verdict for each recorded reply
+  gesta eval claims --export languages      the built-in languages as files")]
 pub(crate) struct Eval {
     #[command(subcommand)]
     what: What,
