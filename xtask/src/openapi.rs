@@ -13,8 +13,8 @@ use crate::tools;
 const SECONDS: &str = "120";
 /// Where the dice begin.
 const SEED: &str = "7";
-/// Two answers at a time, on machines with two processors.
-const WORKERS: &str = "2";
+/// One at a time: in several threads Python's own parser fails now and then (a fault of CPython 3.11).
+const WORKERS: &str = "1";
 /// What is held against each answer.
 const CHECKS: &str =
     "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance,use_after_free";
