@@ -8,7 +8,7 @@ use gesta_store::Store;
 use crate::exit::Failure;
 use crate::holds;
 use crate::live::short;
-use crate::stored;
+use crate::stored::{self, Shown};
 
 /// What a new turn of a conversation closes, as one line; nothing where nothing waits, or where the agent refuses
 /// messages meanwhile.
@@ -21,11 +21,16 @@ pub(crate) async fn closes(store: &Arc<dyn Store>, conversation: &ConversationId
     if store.head(&run).await?.status != Status::Parked {
         return Ok(None);
     }
-    let shown = stored::read(store, &run).await?;
-    if shown.run.plan().spec.on_message_while_parked == OnMessageWhileParked::Refuse {
-        return Ok(None);
+    Ok(closed(&stored::read(store, &run).await?))
+}
+
+/// The same of the run that has the conversation.
+pub(crate) fn closed(shown: &Shown) -> Option<String> {
+    let refuses = shown.run.plan().spec.on_message_while_parked == OnMessageWhileParked::Refuse;
+    if refuses || shown.stored.head.status != Status::Parked {
+        return None;
     }
     let waits: Vec<String> =
         shown.run.holds().iter().map(|hold| format!("{} ({})", hold.name, holds::name(hold))).collect();
-    Ok(Some(format!("closes what waited in run {}: {}", short(run.as_str()), waits.join(", "))))
+    Some(format!("closes what waited in run {}: {}", short(shown.stored.head.run.as_str()), waits.join(", ")))
 }

@@ -1,10 +1,16 @@
 //! A server that keeps the runs, in the place of a data folder.
 
+mod follow;
+
+pub(crate) use follow::Begun;
+
+use std::time::{Duration, Instant};
+
 use clap::Args;
-use gesta_model::transport::Outgoing;
+use gesta_model::transport::{Body, Outgoing, Response};
 use gesta_model::{Timeouts, Transport, TransportSpec};
-use gesta_run::{Functions, HoldAnswer, HoldReply, Plan, PlanSpec, Run, RunId, RunResult, Status};
-use gesta_store::{OpenHold, RunHead, StoredRun};
+use gesta_run::{ConversationId, Functions, HoldAnswer, HoldReply, Plan, PlanSpec, Run, RunId, RunResult};
+use gesta_store::{ConversationHead, OpenHold, RunFilter, RunHead, StoredRun};
 use http::{HeaderMap, HeaderValue, Method};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -30,8 +36,10 @@ pub(crate) struct At {
 }
 
 /// A server.
+#[derive(Clone)]
 pub(crate) struct Remote {
-    base: String,
+    /// Its address.
+    pub(crate) base: String,
     headers: HeaderMap,
     transport: Transport,
     /// What a later command needs to find it again.
@@ -51,6 +59,12 @@ struct Log {
     events: Vec<gesta_run::Event>,
 }
 
+#[derive(Deserialize)]
+struct Served {
+    name: String,
+    model: String,
+}
+
 /// A run as it stands after answers.
 #[derive(Deserialize, serde::Serialize)]
 pub(crate) struct Answered {
@@ -60,7 +74,7 @@ pub(crate) struct Answered {
 }
 
 /// Problems that programs know by their words.
-const CODES: [&str; 18] = [
+const CODES: [&str; 23] = [
     "unauthorized",
     "not_permitted",
     "no_such_run",
@@ -79,7 +93,20 @@ const CODES: [&str; 18] = [
     "rate_exceeded",
     "overloaded",
     "stopping",
+    "left",
+    "request_in_progress",
+    "conversation_busy",
+    "no_such_agent",
+    "no_such_conversation",
 ];
+
+/// The word for a server that cannot be reached, or that goes away in the middle of an answer.
+const AWAY: &str = "server_away";
+/// Problems of a moment: the same request is taken later.
+const PASSING: [&str; 5] = [AWAY, "stopping", "left", "overloaded", "request_in_progress"];
+/// How long a server that goes away is waited for, and how long between two tries.
+const AWAY_MAX: Duration = Duration::from_secs(120);
+const AGAIN_AFTER: Duration = Duration::from_millis(250);
 
 impl Remote {
     /// The server that the command line or the environment names.
@@ -112,33 +139,70 @@ impl Remote {
     }
 
     async fn ask<T: DeserializeOwned>(&self, method: Method, path: &str, body: Option<Value>) -> Result<T, Failure> {
-        let off = |why: String| {
-            let help = "start it with `gesta serve FOLDER`, or name another one with --server";
-            Failure::new(Exit::Other, format!("{} does not answer: {why}", self.base), help)
-        };
-        let uri = format!("{}{path}", self.base).parse().map_err(|why| off(format!("{why}")))?;
-        let body = body.map(|it| it.to_string()).unwrap_or_default();
-        let request = Outgoing { method, uri, headers: self.headers.clone(), body: body.into() };
-        let timeouts =
-            Timeouts { connect_ms: CONNECT_MS, first_byte_ms: WHOLE_MS, idle_ms: WHOLE_MS, whole_ms: WHOLE_MS };
-        let received = self.transport.send(&request, timeouts, ANSWER_BYTES_MAX).await;
-        let received = received.map_err(|why| off(why.to_string()))?;
-        if !received.status.is_success() {
-            return Err(refused(received.status, &received.body));
-        }
-        gesta_run::json::read_stored(&received.body).map_err(|why| off(format!("its answer cannot be read: {why}")))
+        let response = self.open(self.request(method, path, body)?).await?;
+        let body = response.whole().await.map_err(|why| self.off(why))?;
+        gesta_run::json::read_stored(&body).map_err(|why| self.off(format!("its answer cannot be read: {why}")))
     }
 
-    /// Runs, the newest first.
-    pub(crate) async fn runs(
-        &self,
-        agent: Option<&str>,
-        status: Option<Status>,
-        limit: u32,
-    ) -> Result<Vec<RunHead>, Failure> {
-        let status = status.and_then(|it| json!(it).as_str().map(str::to_owned));
-        let query = query(&[("agent", agent), ("status", status.as_deref()), ("limit", Some(&limit.to_string()))]);
-        Ok(self.ask::<Page<RunHead>>(Method::GET, &format!("/v1/runs?{query}"), None).await?.items)
+    fn off(&self, why: impl std::fmt::Display) -> Failure {
+        let help = "start it with `gesta serve FOLDER`, or name another one with --server";
+        Failure::new(Exit::Other, format!("{} does not answer: {why}", self.base), help).coded(AWAY)
+    }
+
+    fn request(&self, method: Method, path: &str, body: Option<Value>) -> Result<Outgoing, Failure> {
+        let uri = format!("{}{path}", self.base).parse().map_err(|why| self.off(why))?;
+        let body = body.map(|it| it.to_string()).unwrap_or_default();
+        Ok(Outgoing { method, uri, headers: self.headers.clone(), body: body.into() })
+    }
+
+    /// Sends a request and waits until the answer begins.
+    async fn open(&self, request: Outgoing) -> Result<Body, Failure> {
+        let timeouts =
+            Timeouts { connect_ms: CONNECT_MS, first_byte_ms: WHOLE_MS, idle_ms: WHOLE_MS, whole_ms: WHOLE_MS };
+        let sent = self.transport.open(&request, timeouts, ANSWER_BYTES_MAX).await;
+        let Response { status, body, .. } = sent.map_err(|why| self.off(why))?;
+        if status.is_success() {
+            return Ok(body);
+        }
+        Err(refused(status, &body.whole().await.map_err(|why| self.off(why))?))
+    }
+
+    /// Does what can be repeated until the server takes it, as long as it is only away for a moment.
+    async fn patiently<T, F: Future<Output = Result<T, Failure>>>(&self, ask: impl Fn() -> F) -> Result<T, Failure> {
+        let since = Instant::now();
+        loop {
+            match ask().await {
+                Err(why) if PASSING.contains(&why.code) && since.elapsed() < AWAY_MAX => {
+                    tokio::time::sleep(AGAIN_AFTER).await;
+                }
+                other => return other,
+            }
+        }
+    }
+
+    /// Runs, the newest first, as many as the filter has room for.
+    pub(crate) async fn runs(&self, filter: &RunFilter) -> Result<Vec<RunHead>, Failure> {
+        let status = filter.status.and_then(|it| json!(it).as_str().map(str::to_owned));
+        let outcome = filter.outcome.map(gesta_run::Outcome::as_str);
+        let (mut runs, mut after): (Vec<RunHead>, Option<String>) = (Vec::new(), None);
+        let room = usize::try_from(filter.limit).unwrap_or(usize::MAX);
+        // A page may have fewer than were asked for, where the key is not for all of them.
+        for _ in 0..PAGES_MAX {
+            let query = query(&[
+                ("agent", filter.agent.as_deref()),
+                ("status", status.as_deref()),
+                ("outcome", outcome),
+                ("limit", Some(&(room - runs.len()).to_string())),
+                ("after", after.as_deref()),
+            ]);
+            let page: Page<RunHead> = self.ask(Method::GET, &format!("/v1/runs?{query}"), None).await?;
+            runs.extend(page.items);
+            after = page.next;
+            if after.is_none() || runs.len() >= room {
+                break;
+            }
+        }
+        Ok(runs)
     }
 
     /// The holds that wait, the oldest first.
@@ -188,9 +252,12 @@ impl Remote {
         }
     }
 
-    /// A run, replayed from its log.
+    /// A run that is named, replayed from its log.
     pub(crate) async fn read(&self, named: &str) -> Result<Shown, Failure> {
-        let run = self.find(named).await?;
+        self.log(&self.find(named).await?).await
+    }
+
+    async fn log(&self, run: &RunId) -> Result<Shown, Failure> {
         let log: Log = self.ask(Method::GET, &format!("/v1/runs/{}/log", encoded(run.as_str())), None).await?;
         let strange = |why: gesta_run::PlanError| {
             Failure::new(
@@ -202,6 +269,29 @@ impl Remote {
         let plan = Plan::new(log.plan, Functions::default()).map_err(strange)?;
         let run = Run::replay(plan, &log.events);
         Ok(Shown { stored: StoredRun { head: log.head, events: log.events }, run })
+    }
+
+    /// The model of an agent that is served there.
+    ///
+    /// # Errors
+    /// It is not served there.
+    pub(crate) async fn model_of(&self, agent: &str) -> Result<String, Failure> {
+        let page: Page<Served> = self.ask(Method::GET, "/v1/agents", None).await?;
+        if let Some(served) = page.items.iter().find(|it| it.name == agent) {
+            return Ok(served.model.clone());
+        }
+        let names: Vec<&str> = page.items.iter().map(|it| it.name.as_str()).collect();
+        let help = format!("agents there: {}", names.join(", "));
+        Err(Failure::usage(format!("{} serves no agent `{agent}`", self.base), help))
+    }
+
+    /// A conversation, where anything was said in it.
+    pub(crate) async fn conversation(&self, name: &ConversationId) -> Result<Option<ConversationHead>, Failure> {
+        let path = format!("/v1/conversations/{}?turns=1", encoded(name.as_str()));
+        match self.ask(Method::GET, &path, None).await {
+            Err(why) if why.code == "no_such_conversation" => Ok(None),
+            other => other.map(Some),
+        }
     }
 
     /// Answers holds, or goes on with a run that can.

@@ -1,5 +1,7 @@
 //! A talk with an agent, turn by turn: what `gesta chat` keeps between the lines a person types.
 
+mod there;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -14,11 +16,12 @@ use crate::holds::{self, Asked};
 use crate::lines::Lines;
 use crate::live::{Line, Live, Notes, short, summary, unwell, ways_on};
 use crate::place::{Place, agent_folder};
+use crate::remote::Remote;
 use crate::render::Teller;
 use crate::terminal::{Look, Screen};
 
-/// A talk.
-pub(crate) struct Talk {
+/// An agent that runs in this process.
+pub(crate) struct Here {
     /// The agent's folder on disk.
     pub(crate) dir: PathBuf,
     /// As it was read last.
@@ -29,6 +32,24 @@ pub(crate) struct Talk {
     pub(crate) environment: Environment,
     /// Where it is kept.
     pub(crate) place: Place,
+}
+
+/// Who is talked to.
+pub(crate) enum With {
+    /// An agent of this machine.
+    Here(Box<Here>),
+    /// An agent that a server runs.
+    There(Box<Remote>),
+}
+
+/// A talk.
+pub(crate) struct Talk {
+    /// Who is talked to.
+    pub(crate) with: With,
+    /// The agent's name.
+    pub(crate) agent: String,
+    /// What a later command needs to find the talk again.
+    pub(crate) flag: String,
     /// Under which name.
     pub(crate) conversation: ConversationId,
     /// What the person types.
@@ -70,6 +91,16 @@ impl Talk {
     /// # Errors
     /// The person left.
     pub(crate) async fn turn(&mut self, text: &str) -> Result<Exit, Over> {
+        match self.closes().await {
+            Ok(Some(closed)) if !self.quiet => self.screen.line(Look::Warn, &format!("  {closed}")),
+            Ok(_) => {}
+            Err(failure) => return Ok(self.fail(failure)),
+        }
+        let Self { with, screen, quiet, details, .. } = self;
+        let here = match with {
+            With::Here(here) => here,
+            With::There(_) => return self.turn_there(text).await,
+        };
         let line = Line::new();
         let ask = Ask {
             input: vec![Part::text(text)],
@@ -78,19 +109,24 @@ impl Talk {
             listener: Some(line.listener.clone()),
             ..Ask::default()
         };
-        match crate::left::closes(&self.place.store(), &self.conversation).await {
-            Ok(Some(closed)) if !self.quiet => self.screen.line(Look::Warn, &format!("  {closed}")),
-            Ok(_) => {}
-            Err(failure) => return Ok(self.fail(failure)),
-        }
-        let teller = Teller::new(&self.folder.settings.plan);
-        let agent = self.agent.agent().clone();
-        let mut live = self.live(teller).of_turn();
-        let result = live.follow(agent.run(ask), line).await.map_err(|_| Over)?;
+        let teller = Teller::new(&here.folder.settings.plan);
+        let mut live = Live::new(screen, notes(*quiet), teller, *details).of_turn();
+        let result = live.follow(here.agent.agent().run(ask), line).await.map_err(|_| Over)?;
         self.fault = live.fault;
         match result {
             Ok(result) => self.settle(result).await,
             Err(why) => Ok(self.fail(why.into())),
+        }
+    }
+
+    async fn closes(&self) -> Result<Option<String>, Failure> {
+        match &self.with {
+            With::Here(here) => crate::left::closes(&here.place.store(), &self.conversation).await,
+            With::There(remote) => {
+                let head = remote.conversation(&self.conversation).await?;
+                let Some(run) = head.and_then(|head| head.run) else { return Ok(None) };
+                Ok(crate::left::closed(&remote.read(run.as_str()).await?))
+            }
         }
     }
 
@@ -125,34 +161,42 @@ impl Talk {
     }
 
     async fn resume(&mut self, run: &RunId, answers: Vec<HoldAnswer>) -> Result<Answered, Over> {
+        let Self { with, screen, quiet, details, .. } = self;
+        let here = match with {
+            With::Here(here) => here,
+            With::There(_) => return self.resume_there(run, &answers).await,
+        };
         let line = Line::new();
         let given = answers.len();
         let resume =
             Resume { answers, cancel: line.cancel.clone(), listener: Some(line.listener.clone()), ..Resume::default() };
-        let store: Arc<dyn Store> = self.place.store();
+        let store: Arc<dyn Store> = here.place.store();
         let shown = match crate::stored::read(&store, run).await {
             Ok(shown) => shown,
             Err(why) => return Ok(Answered::Not(self.fail(why))),
         };
         let teller = Teller::new(&shown.run.plan().spec).after(&shown.stored.events);
-        let lookup = self.environment.lookup();
-        let place = self.place.clone();
-        let secrets = || place.secrets();
+        let lookup = here.environment.lookup();
+        let secrets = || here.place.secrets();
         let work = FolderAgent::resume(store.clone(), run, &lookup, &secrets, resume);
-        let mut live = self.live(teller);
+        let mut live = Live::new(screen, notes(*quiet), teller, *details);
         let resumed = live.follow(work, line).await.map_err(|_| Over)?;
         self.fault = live.fault;
         match resumed {
             Ok(resumed) => {
                 if resumed.already_answered.len() == given {
-                    self.screen.line(Look::Warn, "  somebody has said the same before: nothing ran again");
-                    self.screen.prose_line(&resumed.result.text);
+                    self.said_before(&resumed.result);
                 }
                 Ok(Answered::Now(resumed.result))
             }
             Err(OpenError::Agent(AgentError::Answers(why))) => Ok(self.refused(&store, run, &why).await),
             Err(why) => Ok(Answered::Not(self.fail(why.into()))),
         }
+    }
+
+    fn said_before(&mut self, result: &RunResult) {
+        self.screen.line(Look::Warn, "  somebody has said the same before: nothing ran again");
+        self.screen.prose_line(&result.text);
     }
 
     /// Tells why answers were refused, and how the run stands now: somebody else may have answered meanwhile.
@@ -203,7 +247,7 @@ impl Talk {
         if !self.quiet {
             self.screen.line(Look::Faint, &format!("  {}", summary(&result)));
         }
-        for (look, text) in ways_on(&result, self.fault, &self.place.flag) {
+        for (look, text) in ways_on(&result, self.fault, &self.flag) {
             self.screen.line(look, &text);
         }
         if self.quiet
@@ -229,7 +273,7 @@ impl Talk {
             for line in holds::lines_of(hold).into_iter().filter(|_| with_lines) {
                 self.screen.line(Look::Warn, &format!("  {line}"));
             }
-            for command in holds::commands_of(hold, &self.place.flag) {
+            for command in holds::commands_of(hold, &self.flag) {
                 self.screen.line(Look::Plain, &format!("    {command}"));
             }
         }
@@ -237,19 +281,20 @@ impl Talk {
 
     /// Reads the folder again where it was edited. One that cannot be used is told, and the old one stays.
     pub(crate) fn take_up_edits(&mut self) {
-        let folder = match agent_folder(&self.dir, &self.environment) {
-            Ok(folder) if folder.snapshot() == self.folder.snapshot() => return,
+        let With::Here(here) = &mut self.with else { return };
+        let folder = match agent_folder(&here.dir, &here.environment) {
+            Ok(folder) if folder.snapshot() == here.folder.snapshot() => return,
             Ok(folder) => folder,
             Err(failure) => {
                 self.fail(failure);
                 return self.screen.line(Look::Warn, "  the folder as it was before goes on");
             }
         };
-        let secrets = || self.place.secrets();
-        match FolderAgent::open(&folder, &self.environment.lookup(), Some(self.place.store()), &secrets) {
+        let secrets = || here.place.secrets();
+        match FolderAgent::open(&folder, &here.environment.lookup(), Some(here.place.store()), &secrets) {
             Ok(agent) => {
-                self.agent = agent;
-                self.folder = folder;
+                here.agent = agent;
+                here.folder = folder;
                 self.screen.line(Look::Good, "  took up what was edited in the folder");
             }
             Err(why) => drop(self.fail(why.into())),
@@ -261,12 +306,11 @@ impl Talk {
         let exit = failure.exit;
         self.screen.end_line();
         self.errors.text(Look::Bad, "error: ");
-        self.errors.line_on(&failure.naming(&self.place.flag).to_string());
+        self.errors.line_on(&failure.naming(&self.flag).to_string());
         exit
     }
+}
 
-    fn live(&mut self, teller: Teller) -> Live<'_> {
-        let notes = if self.quiet { Notes::Nowhere } else { Notes::Between };
-        Live::new(&mut self.screen, notes, teller, self.details)
-    }
+fn notes(quiet: bool) -> Notes<'static> {
+    if quiet { Notes::Nowhere } else { Notes::Between }
 }

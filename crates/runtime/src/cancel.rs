@@ -39,7 +39,7 @@ impl Cancel {
     }
 
     /// Waits until it fires.
-    pub(crate) async fn cancelled(&self) {
+    pub async fn cancelled(&self) {
         let mut told = pin!(self.0.told.notified());
         // Who fires from here on tells this wait too.
         told.as_mut().enable();

@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use clap::Args;
 use gesta_run::{ConversationId, HoldReply, Status};
 use gesta_runtime::FolderAgent;
-use gesta_runtime::folder::Folder;
 
 use super::{Globals, wait_for};
 use crate::environment::Environment;
@@ -14,9 +13,9 @@ use crate::holds::read_object;
 use crate::lines::{Lines, Typed};
 use crate::live::{is_of_configuration, last_fault, short};
 use crate::place::{Place, agent_folder};
+use crate::remote::{At, Remote};
 use crate::signals::has_ended;
-use crate::stored;
-use crate::talk::{Over, Talk};
+use crate::talk::{Here, Over, Talk, With};
 use crate::terminal::{Look, Screen};
 
 /// Talk to an agent
@@ -30,11 +29,13 @@ use crate::terminal::{Look, Screen};
   gesta chat my-agent --watch             edit the folder meanwhile
   gesta chat my-agent --model openai:gpt-5-mini
   gesta chat my-agent --conversation maria
+  gesta chat --server https://desk.example.com desk
 
 In the talk: /help lists what can be typed. Ctrl-C cancels a turn and keeps the talk; twice leaves; Ctrl-D leaves.
 Through a pipe the exit code is that of the last turn, as of `gesta run`.")]
 pub(crate) struct Chat {
-    /// The agent's folder
+    /// The agent's folder; with --server the name of an agent there
+    #[arg(value_name = "AGENT")]
     folder: PathBuf,
     /// The talk's name [default: chat/AGENT]
     #[arg(long, value_name = "NAME", conflicts_with = "new")]
@@ -48,7 +49,12 @@ pub(crate) struct Chat {
     /// Use this model in place of the agent's
     #[arg(long, value_name = "PROVIDER:MODEL")]
     model: Option<String>,
+    #[command(flatten)]
+    at: At,
 }
+
+/// The file in the data folder that keeps what was typed.
+const HISTORY: &str = "chat_history";
 
 const HELP: &str = "  a line is a turn; one that begins with a slash is one of these:
   /why               what happened in the last turn, and why
@@ -60,6 +66,16 @@ const HELP: &str = "  a line is a turn; one that begins with a slash is one of t
 
 impl Chat {
     pub(crate) fn run(self, globals: &Globals) -> Ended {
+        if let Some(remote) = Remote::of(&self.at)? {
+            if self.watch || self.model.is_some() {
+                let help = "leave it out, or unset GESTA_SERVER to talk to an agent of this machine";
+                return Err(Failure::usage(
+                    "--watch and --model are about an agent's folder, not about a server",
+                    help,
+                ));
+            }
+            return wait_for(self.there(globals, remote));
+        }
         let mut environment = Environment::with_model(self.model.as_deref());
         let folder = agent_folder(&self.folder, &environment)?;
         let dotenv = self.folder.join(".env");
@@ -70,35 +86,49 @@ impl Chat {
             let place = Place::open(globals, Some(&folder)).await?;
             let secrets = || place.secrets();
             let agent = FolderAgent::open(&folder, &environment.lookup(), Some(place.store()), &secrets)?;
-            let conversation = match (&self.conversation, self.new) {
-                (Some(name), _) => ConversationId::new(name.as_str()),
-                (None, true) => fresh(&folder),
-                (None, false) => ConversationId::new(format!("chat/{}", folder.settings.plan.agent)),
-            };
-            let mut talk = Talk {
-                lines: Lines::of_stdin(place.data.join("chat_history")),
-                dir: self.folder.clone(),
-                folder,
-                agent,
-                environment,
-                place,
-                conversation,
-                screen: Screen::stdout(),
-                errors: Screen::stderr(),
-                details: globals.verbose > 0,
-                quiet: globals.quiet,
-                last: None,
-                waiting: Vec::new(),
-                fault: None,
-                leaves: false,
-            };
-            // From now on a signal is heard, and no longer the end, also between two things that are waited for.
-            drop(crate::signals::Signals::listen());
-            greet(&mut talk).await?;
-            let exit = self.talk(&mut talk, globals).await;
-            talk.place.close().await;
+            let (name, history) = (folder.settings.plan.agent.clone(), place.data.join(HISTORY));
+            let (flag, dir) = (place.flag.clone(), self.folder.clone());
+            let with = With::Here(Box::new(Here { dir, folder, agent, environment, place: place.clone() }));
+            let exit = self.with(with, name, flag, history, globals).await;
+            place.close().await;
             exit
         })
+    }
+
+    /// The same with an agent that a server runs.
+    async fn there(&self, globals: &Globals, remote: Remote) -> Ended {
+        let name = self.folder.to_string_lossy().into_owned();
+        remote.model_of(&name).await?;
+        let data = crate::place::named(globals, None)?.folder.or_else(gesta_store::default_folder).unwrap_or_default();
+        let flag = remote.flag.clone();
+        self.with(With::There(Box::new(remote)), name, flag, data.join(HISTORY), globals).await
+    }
+
+    async fn with(&self, with: With, agent: String, flag: String, history: PathBuf, globals: &Globals) -> Ended {
+        let conversation = match (&self.conversation, self.new) {
+            (Some(name), _) => ConversationId::new(name.as_str()),
+            (None, true) => fresh(&agent),
+            (None, false) => ConversationId::new(format!("chat/{agent}")),
+        };
+        let mut talk = Talk {
+            lines: Lines::of_stdin(history),
+            with,
+            agent,
+            flag,
+            conversation,
+            screen: Screen::stdout(),
+            errors: Screen::stderr(),
+            details: globals.verbose > 0,
+            quiet: globals.quiet,
+            last: None,
+            waiting: Vec::new(),
+            fault: None,
+            leaves: false,
+        };
+        // From now on a signal is heard, and no longer the end, also between two things that are waited for.
+        drop(crate::signals::Signals::listen());
+        greet(&mut talk).await?;
+        self.talk(&mut talk, globals).await
     }
 
     async fn talk(&self, talk: &mut Talk, globals: &Globals) -> Ended {
@@ -162,7 +192,7 @@ impl Chat {
             "help" => talk.screen.line(Look::Faint, HELP),
             "why" => return Ok(why(talk, globals).await),
             "new" => {
-                talk.conversation = fresh(&talk.folder);
+                talk.conversation = fresh(&talk.agent);
                 talk.waiting.clear();
                 let text = format!("  a new talk: conversation {}", talk.conversation);
                 talk.screen.line(Look::Faint, &text);
@@ -185,9 +215,9 @@ impl Chat {
 }
 
 /// The name of a talk that nobody has begun.
-fn fresh(folder: &Folder) -> ConversationId {
+fn fresh(agent: &str) -> ConversationId {
     let id = gesta_store::new_run_id();
-    ConversationId::new(format!("chat/{}/{}", folder.settings.plan.agent, short(id.as_str())))
+    ConversationId::new(format!("chat/{agent}/{}", short(id.as_str())))
 }
 
 async fn why(talk: &mut Talk, globals: &Globals) -> Exit {
@@ -195,9 +225,9 @@ async fn why(talk: &mut Talk, globals: &Globals) -> Exit {
         talk.screen.line(Look::Faint, "  nothing has happened yet");
         return Exit::Done;
     };
-    match stored::read(&talk.place.store(), &run).await {
+    match talk.read(&run).await {
         Ok(shown) => {
-            super::show::page(&mut talk.screen, globals, &shown, &talk.place.flag);
+            super::show::page(&mut talk.screen, globals, &shown, &talk.flag);
             Exit::Done
         }
         Err(failure) => talk.fail(failure),
@@ -206,23 +236,22 @@ async fn why(talk: &mut Talk, globals: &Globals) -> Exit {
 
 /// Says who is there, how to leave, where it is kept, and what was left from before.
 async fn greet(talk: &mut Talk) -> Result<(), Failure> {
-    let store = talk.place.store();
-    let head = store.conversation(&talk.conversation).await?;
+    let head = talk.head().await?;
     if !talk.quiet {
-        let plan = &talk.folder.settings.plan;
+        let (model, kept) = talk.whereabouts().await?;
         let turns = head.as_ref().map_or(0, |head| head.turns);
         let so_far = match turns {
             0 => String::new(),
             1 => ", 1 turn so far".to_owned(),
             many => format!(", {many} turns so far"),
         };
-        let first = format!("{}, model {}, conversation {}{so_far}", plan.agent, plan.model, talk.conversation);
+        let first = format!("{}, model {model}, conversation {}{so_far}", talk.agent, talk.conversation);
         talk.screen.line(Look::Strong, &first);
-        let kept = format!("kept in {}; /help tells what can be typed, /quit or Ctrl-D leaves", talk.place.shown());
+        let kept = format!("kept {kept}; /help tells what can be typed, /quit or Ctrl-D leaves");
         talk.screen.line(Look::Faint, &kept);
     }
     let Some(run) = head.and_then(|head| head.run) else { return Ok(()) };
-    let shown = stored::read(&store, &run).await?;
+    let shown = talk.read(&run).await?;
     let name = short(run.as_str()).to_owned();
     match shown.stored.head.status {
         Status::Parked => {
@@ -246,7 +275,7 @@ async fn greet(talk: &mut Talk) -> Result<(), Failure> {
             let text = format!(
                 "run {name} ended {outcome}; go on with `gesta resume {}{}`, or say something new",
                 crate::shell::quoted(&name),
-                talk.place.flag
+                talk.flag
             );
             talk.screen.line(Look::Warn, &text);
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use clap::{Args, ValueEnum};
-use gesta_run::{Hold, RunId, Status, Timestamp};
+use gesta_run::{Hold, Outcome, RunId, Status, Timestamp};
 use gesta_store::{HoldFilter, OpenHold, RunFilter, RunHead};
 use serde_json::json;
 
@@ -21,6 +21,7 @@ use crate::terminal::{Look, Screen};
 #[command(after_help = "Examples:
   gesta runs
   gesta runs --status parked              what waits for a person
+  gesta runs --outcome model_failed       what can go on, or was given up
   gesta runs --agent desk --limit 100 --json | jq -r .run")]
 pub(crate) struct Runs {
     /// Of this agent
@@ -29,6 +30,9 @@ pub(crate) struct Runs {
     /// Only runs that stand like this; `parked` are all that wait for a person, those with an action to approve too
     #[arg(long, value_enum)]
     status: Option<StatusWord>,
+    /// Only runs that ended so: `completed`, `max_trips`, `model_failed` and so on
+    #[arg(long, value_name = "WORD", value_parser = outcome)]
+    outcome: Option<Outcome>,
     /// At most so many
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1000))]
     limit: u32,
@@ -46,6 +50,11 @@ enum StatusWord {
     Ended,
 }
 
+/// Reads the word of an outcome. Another one is refused with those there are.
+fn outcome(word: &str) -> Result<Outcome, String> {
+    serde_json::from_value(json!(word)).map_err(|why| why.to_string())
+}
+
 impl Runs {
     pub(crate) fn run(self, globals: &Globals) -> Ended {
         let status = self.status.map(|status| match status {
@@ -54,10 +63,11 @@ impl Runs {
             StatusWord::Ended => Status::Ended,
         });
         wait_for(async {
-            let agent = self.agent.as_deref();
+            let (agent, limit, outcome) = (self.agent.clone(), self.limit, self.outcome);
+            let filter = RunFilter { agent, status, outcome, limit, ..RunFilter::default() };
             if let Some(remote) = Remote::of(&self.at)? {
-                let runs = remote.runs(agent, status, self.limit).await?;
-                self.show(&runs, remote.holds(agent, None).await?, &remote.flag);
+                let runs = remote.runs(&filter).await?;
+                self.show(&runs, remote.holds(self.agent.as_deref(), None).await?, &remote.flag);
                 return Ok(Exit::Done);
             }
             let Some(place) = Place::open_if_there(globals).await? else {
@@ -67,7 +77,6 @@ impl Runs {
                 return Ok(Exit::Done);
             };
             let store = place.store();
-            let filter = RunFilter { agent: self.agent.clone(), status, limit: self.limit, ..RunFilter::default() };
             let mut runs = store.runs(&filter).await?;
             if runs.is_empty() {
                 place.check().await?;
@@ -97,7 +106,7 @@ impl Runs {
         }
         let mut screen = Screen::stdout();
         if !self.json {
-            let filtered = self.status.is_some() || self.agent.is_some();
+            let filtered = self.status.is_some() || self.agent.is_some() || self.outcome.is_some();
             return table(&mut screen, runs, &waiting, filtered, flag);
         }
         for head in runs {

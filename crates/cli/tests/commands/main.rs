@@ -6,6 +6,8 @@ mod support;
 
 mod backup;
 mod chat;
+#[cfg(unix)]
+mod chat_server;
 mod crash;
 mod document;
 mod document_faults;

@@ -9,14 +9,14 @@ use serde_json::Value;
 use crate::support::{Home, example, signal};
 
 /// A server that was started, and where it listens.
-struct Served {
+pub(crate) struct Served {
     child: Child,
-    at: String,
+    pub(crate) at: String,
     err: BufReader<std::process::ChildStderr>,
 }
 
 impl Served {
-    fn start(home: &Home, words: &[&str]) -> Self {
+    pub(crate) fn start(home: &Home, words: &[&str]) -> Self {
         let words: Vec<&str> = ["serve"].into_iter().chain(words.iter().copied()).collect();
         let mut child = home.command(&words).stdout(Stdio::null()).spawn().unwrap();
         let mut err = BufReader::new(child.stderr.take().unwrap());
@@ -27,7 +27,7 @@ impl Served {
     }
 
     /// Asks by hand, as a program without any library would.
-    fn ask(&self, request: &str, headers: &str, body: &str) -> (u16, Value) {
+    pub(crate) fn ask(&self, request: &str, headers: &str, body: &str) -> (u16, Value) {
         let mut stream = TcpStream::connect(&self.at).unwrap();
         let length = body.len();
         write!(
@@ -45,7 +45,7 @@ impl Served {
     }
 
     /// Ends it by a signal. Gives its exit code and the rest of what it said.
-    fn end(mut self, by: &str) -> (Option<i32>, String) {
+    pub(crate) fn end(mut self, by: &str) -> (Option<i32>, String) {
         signal(&self.child, by);
         let code = self.child.wait().unwrap().code();
         let mut said = String::new();
@@ -243,12 +243,22 @@ fn the_commands_ask_a_server_as_they_ask_the_data_folder() {
         assert_eq!(there.replace(&flag, ""), here, "{command:?}");
         assert!(there.contains(&flag) || command[0] == "runs", "{there}");
     }
+    served.ask("POST /v1/agents/desk/runs", "", r#"{"input":"Hello"}"#);
+    for words in
+        [&["runs", "--outcome", "completed"][..], &["runs", "--outcome", "cancelled"], &["runs", "--limit", "1"]]
+    {
+        assert_eq!(asked(words).ended(0).out, home.gesta(words).ended(0).out, "{words:?}");
+    }
+    assert_eq!(asked(&["runs", "--outcome", "completed", "--json"]).ended(0).json()["outcome"], "completed");
+    asked(&["runs", "--outcome", "cancelled"]).ended(0).has(&["no run is like that"]);
+    asked(&["runs", "--outcome", "well"]).ended(2).has(&["unknown variant `well`", "`completed`"]);
+    served.ask("POST /v1/agents/desk/runs", "", r#"{"input":"Refund order 7, 250 dollars"}"#);
     for form in ["--json", "--scene", "--events"] {
         let words = ["show", "last", form];
         assert_eq!(asked(&words).ended(0).out, home.gesta(&words).ended(0).out, "{form}");
     }
     for command in ["runs", "holds"] {
-        assert_eq!(asked(&[command, "--json"]).ended(0).json(), home.gesta(&[command, "--json"]).ended(0).json());
+        assert_eq!(asked(&[command, "--json"]).ended(0).out, home.gesta(&[command, "--json"]).ended(0).out);
     }
     asked(&["show", "last", "--wire"]).ended(2).has(&["not told over HTTP"]);
     asked(&["resume", "last", "--result", "r1", "1"]).ended(2).has(&["does not take `result`"]);

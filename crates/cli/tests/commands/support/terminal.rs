@@ -30,6 +30,11 @@ pub(crate) struct Terminal {
 impl Terminal {
     /// Starts the binary on a terminal of this width.
     pub(crate) fn start(home: &Home, words: &[&str], columns: u16) -> Self {
+        Self::start_with(home, words, columns, &[])
+    }
+
+    /// The same, with these variables.
+    pub(crate) fn start_with(home: &Home, words: &[&str], columns: u16, variables: &[(&str, &str)]) -> Self {
         let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
         grantpt(&ours).unwrap();
         unlockpt(&ours).unwrap();
@@ -40,7 +45,14 @@ impl Terminal {
         let theirs = OpenOptions::new().read(true).write(true).custom_flags(not_ours).open(path).unwrap();
         let end = || Stdio::from(theirs.try_clone().unwrap());
         let mut command = home.command(words);
-        let child = command.env("TERM", "xterm").stdin(end()).stdout(end()).stderr(end()).spawn().unwrap();
+        let child = command
+            .env("TERM", "xterm")
+            .envs(variables.iter().copied())
+            .stdin(end())
+            .stdout(end())
+            .stderr(end())
+            .spawn()
+            .unwrap();
         drop(command);
         let keyboard = File::from(ours);
         let mut from = keyboard.try_clone().unwrap();
