@@ -56,6 +56,7 @@ mod told;
 
 mod console;
 mod described;
+mod documents;
 mod extract;
 mod problem;
 mod routes;

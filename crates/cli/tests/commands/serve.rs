@@ -287,3 +287,41 @@ fn the_commands_show_their_key_to_a_server_that_needs_one() {
     assert_eq!(run("gesta_x_y").status.code(), Some(2));
     served.end("TERM");
 }
+
+#[test]
+fn the_tools_of_a_conversations_document_are_listed_with_who_wrote_them() {
+    let home = Home::new();
+    let shop = example("shop");
+    let mut bearers = Vec::new();
+    for scope in ["run", "read"] {
+        let key = home.gesta(&["keys", "new", scope, "--scope", scope, "--bare"]).ended(0).out;
+        bearers.push(format!("authorization: Bearer {}\r\n", key.trim()));
+    }
+    let (runs, reads) = (&bearers[0], &bearers[1]);
+    let served = Served::start(&home, &[&shop, &example("desk"), "--listen", "127.0.0.1:0"]);
+    let body = r#"{"input":"How much did I spend in all?","conversation":"anna"}"#;
+    let (_, run) = served.ask("POST /v1/agents/shop/runs", runs, body);
+    let listed =
+        |agent: &str, query: &str, who: &str| served.ask(&format!("GET /v1/agents/{agent}/tools{query}"), who, "");
+    let tool = |answer: (u16, Value)| answer.1["document"][0].clone();
+    let written = tool(listed("shop", "?conversation=anna", reads));
+    assert_eq!(written["name"], "total_spent");
+    assert_eq!(written["description"], "Adds up the totals of all orders of the customer");
+    assert!(written["source"].as_str().unwrap().contains("fn total_spent() -> float"), "{written}");
+    assert_eq!(written["author"], serde_json::json!({ "by": "agent", "run": run["report"]["run_id"] }));
+    assert_eq!((&written["enabled"], &written["set_aside"]), (&Value::from(true), &Value::Null));
+    home.gesta(&["document", "tools", &shop, "--conversation", "anna", "--disable", "total_spent"]).ended(0);
+    let off = tool(listed("shop", "?conversation=anna", reads));
+    assert_eq!((&off["enabled"], &off["set_aside"]), (&Value::from(false), &Value::from("switched off by a person")));
+    assert_eq!(listed("shop", "", runs).1.get("document"), None);
+    for (agent, query, who, status, code) in [
+        ("shop", "?conversation=anna", runs, 403, "not_permitted"),
+        ("shop", "?conversation=eve", reads, 404, "no_document"),
+        ("desk", "?conversation=anna", reads, 404, "no_document"),
+        ("shop", "?talk=anna", reads, 400, "query_invalid"),
+    ] {
+        let (found, problem) = listed(agent, query, who);
+        assert_eq!((found, problem["code"].as_str()), (status, Some(code)), "{agent}{query}");
+    }
+    served.end("TERM");
+}

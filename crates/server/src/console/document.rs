@@ -1,8 +1,8 @@
 //! The tools of a conversation's document: who wrote each, its source, and switching one off.
 
 use axum::response::{IntoResponse, Redirect, Response};
-use gesta_document::{AddedTool, Author, Image, ImageError, Record, SWITCHED_OFF};
-use gesta_run::{ConversationId, RunId};
+use gesta_document::{AddedTool, Author, SWITCHED_OFF};
+use gesta_run::RunId;
 use gesta_store::Deed;
 use maud::{Markup, html};
 
@@ -11,52 +11,10 @@ use super::page::{Page, Tab, empty};
 use super::parts::{badge, conversation_address, moment, run_address, short, token, visible};
 use super::who::{Posted, Visitor};
 use super::{Console, now};
-use crate::app::App;
+use crate::documents::Kept;
 use crate::extract::Named;
 use crate::keys::Scope;
 use crate::problem::Problem;
-
-/// A conversation's document, out of the store. Nothing of it has run.
-struct Kept {
-    conversation: ConversationId,
-    record: Record,
-    version: u64,
-    agent: String,
-}
-
-impl Kept {
-    async fn read(app: &App, name: &str) -> Result<Self, Problem> {
-        let conversation = ConversationId::new(name);
-        let missing = |what: String| Problem::missing("no_document", what, "look at the conversation");
-        let stored = app.store.document(&conversation).await?;
-        let head = app.store.conversation(&conversation).await?;
-        let agent = head.ok_or_else(|| missing(format!("there is no conversation `{name}`")))?.agent;
-        let part = app.agents.get(&agent).and_then(|live| live.served.folder.settings.document.as_ref());
-        let base = part.ok_or_else(|| missing(format!("the agent `{agent}` has no document here")))?.base.clone();
-        let version = stored.as_ref().map_or(0, |stored| stored.version);
-        let record = match stored {
-            Some(stored) => {
-                let secrets = app.sealing().await?;
-                let keys: Vec<&[u8]> = secrets.keys().collect();
-                Image::decode(&stored.image, &keys).map_err(|why| unusable(&why))?.record(&base)
-            }
-            None => Record { base, ..Record::default() },
-        };
-        Ok(Self { conversation, record, version, agent })
-    }
-
-    async fn keep(self, app: &App) -> Result<u64, Problem> {
-        let Self { conversation, record, version, agent: _ } = self;
-        let secrets = app.sealing().await?;
-        let keys: Vec<&[u8]> = secrets.keys().collect();
-        let image = Image::of(&record).encode(&keys).map_err(|why| unusable(&why))?;
-        Ok(app.store.put_document(&conversation, version, image).await?)
-    }
-}
-
-fn unusable(why: &ImageError) -> Problem {
-    Problem::conflict("image_unusable", why.to_string(), "look at it with `gesta document`")
-}
 
 /// The page of a document's tools.
 pub(super) async fn page(console: Console, visitor: Visitor, Named(name): Named<String>) -> Result<Response, Failed> {

@@ -1,18 +1,20 @@
 //! Agents: what is served here, and what each may do.
 
 use axum::response::Response;
-use gesta_run::{ToolEffect, ToolSpec};
+use gesta_document::Author;
+use gesta_run::{RunId, ToolEffect, ToolSpec};
 use gesta_runtime::folder::{Body, Folder};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
 
 use super::json;
-use crate::app::Live;
+use crate::app::{App, Live};
 use crate::apps::Mine;
 use crate::ask::Asker;
 use crate::described::Accepts;
-use crate::extract::Named;
+use crate::documents::Kept;
+use crate::extract::{Asked, Named};
 use crate::keys::Scope;
 use crate::problem::{Problem, ProblemBody};
 use crate::wire::Page;
@@ -138,19 +140,117 @@ impl ToolBody {
     }
 }
 
-/// List an agent's tools. Those of its document belong to each conversation and are not among them.
+/// Who wrote a tool of a document.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(tag = "by", rename_all = "snake_case")]
+enum AuthorBody {
+    /// The agent, in a run.
+    Agent {
+        /// The run.
+        run: String,
+    },
+    /// A person.
+    Person {
+        /// Their name, or that of their key.
+        name: String,
+    },
+}
+
+/// A tool that was added to a conversation's document.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct DocumentToolBody {
+    /// What the model calls it.
+    name: String,
+    /// What the model was last told about it, where it was offered to it.
+    description: Option<String>,
+    /// Its source.
+    source: String,
+    /// Who wrote it, where that is known.
+    author: Option<AuthorBody>,
+    /// When it was written, in milliseconds since 1970.
+    at: Option<i64>,
+    /// It is offered to the model.
+    enabled: bool,
+    /// Why it is not.
+    set_aside: Option<String>,
+}
+
+/// An agent's tools.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ToolsPage {
+    /// Those that it has in every conversation, the tools of its own document file among them.
+    items: Vec<ToolBody>,
+    /// There is no other page.
+    next: Option<String>,
+    /// Those that were added to the document of the conversation that was named, the oldest first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    document: Option<Vec<DocumentToolBody>>,
+}
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct ToolsAsked {
+    /// With the tools of this conversation's document, for a key that may read.
+    conversation: Option<String>,
+}
+
+/// List an agent's tools.
+///
+/// Tools that were added to its document belong to a conversation, and are listed for the one that is named.
 #[utoipa::path(
     get, path = "/v1/agents/{agent}/tools", operation_id = "list_tools", tag = "agents",
-    params(("agent" = String, Path, description = "The agent's name")),
+    params(("agent" = String, Path, description = "The agent's name"), ToolsAsked),
     responses(
-        (status = 200, description = "Its tools", body = Page<ToolBody>),
+        (status = 200, description = "Its tools", body = ToolsPage),
         (status = "default", description = "Not listed", body = ProblemBody, content_type = "application/problem+json"),
     )
 )]
-pub(crate) async fn tools(Mine(app): Mine, asker: Asker, Named(agent): Named<String>) -> Result<Response, Problem> {
+pub(crate) async fn tools(
+    Mine(app): Mine,
+    asker: Asker,
+    Named(agent): Named<String>,
+    Asked(asked): Asked<ToolsAsked>,
+) -> Result<Response, Problem> {
     asker.may_with(&Scope::ALL, &agent)?;
     let live = app.agent(&agent)?;
     let specs = &live.agent.agent().plan().spec.tools;
     let items: Vec<ToolBody> = specs.iter().map(|spec| ToolBody::of(spec, &live.served.folder)).collect();
-    Ok(json(&Page { items, next: None }))
+    let document = match asked.conversation {
+        Some(name) => {
+            // Its sources are what was said there, too.
+            asker.may_with(&[Scope::Read], &agent)?;
+            Some(document(&app, &agent, &name).await?)
+        }
+        None => None,
+    };
+    Ok(json(&ToolsPage { items, next: None, document }))
+}
+
+async fn document(app: &App, agent: &str, conversation: &str) -> Result<Vec<DocumentToolBody>, Problem> {
+    let kept = Kept::read_of(app, conversation, Some(agent)).await?;
+    let written = kept.record.added.iter().filter_map(|tool| match &tool.author {
+        Some(Author::Agent { run }) => Some(RunId::new(run.clone())),
+        _ => None,
+    });
+    let mut told = kept.told(app, written).await?;
+    let added = kept
+        .record
+        .added
+        .iter()
+        .map(|tool| DocumentToolBody {
+            name: tool.name.clone(),
+            description: told.remove(&tool.name),
+            source: tool.source.clone(),
+            author: tool.author.as_ref().map(|author| match author {
+                Author::Agent { run } => AuthorBody::Agent { run: run.clone() },
+                Author::Person { name } => AuthorBody::Person { name: name.clone() },
+            }),
+            at: tool.at.map(|at| at.0),
+            enabled: tool.set_aside.is_none(),
+            set_aside: tool.set_aside.clone(),
+        })
+        .collect();
+    Ok(added)
 }

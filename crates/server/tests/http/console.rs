@@ -209,3 +209,26 @@ fn token_of(cookie: &str) -> String {
     let value = cookie.split_once('=').unwrap().1;
     gesta_run::json::sha256_hex(format!("form of {value}").as_bytes())
 }
+
+/// What "Copy as scene" copies plays again as a test, whatever came of the run.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_copied_as_a_scene_plays_to_the_same_run() {
+    let world = World::of(&[example("desk"), example("coach")]).await;
+    for (agent, input, has) in [
+        ("desk", "Refund order 7, 250 dollars", "refund_order"),
+        ("coach", "Swap squats for lunges", "update_plan"),
+        ("coach", "Hello", "user: Hello"),
+    ] {
+        let body = json!({ "input": input, "conversation": format!("talk with {agent}: {has}") });
+        let run = world.post(&format!("/v1/agents/{agent}/runs"), body).await.ok();
+        let run = run["report"]["run_id"].as_str().unwrap();
+        let page = text(&world.client().raw(Method::GET, &format!("/console/runs/{run}"), None).await);
+        let copied = value(&page, "data-copy=\"");
+        let mut scene = text(&world.client().raw(Method::GET, &copied, None).await);
+        assert!(scene.contains(has), "{scene}");
+        gesta_scene::check(&scene).unwrap_or_else(|why| panic!("{why}\n{scene}"));
+        // It is a test: told otherwise, it fails.
+        scene = scene.replacen("    ends: completed", "    ends: cancelled", 1).replacen("parks", "ends", 1);
+        assert!(gesta_scene::check(&scene).is_err(), "{scene}");
+    }
+}
