@@ -224,3 +224,38 @@ impl Telling {
         self.known = self.known.max(shown.stored.events.len());
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+
+    /// Hears pieces as `(trip, offset, text)`. Gives what is shown of them.
+    fn heard(pieces: &[(u32, usize, &str)]) -> String {
+        let shown = Arc::new(Mutex::new(String::new()));
+        let into = shown.clone();
+        let listener: Listener = Arc::new(move |progress| match progress {
+            Progress::Delta { delta: Delta::Text { text, .. }, .. } => into.lock().expect("no panic").push_str(&text),
+            Progress::TripStarted { trip, .. } => into.lock().expect("no panic").push_str(&format!("[{trip}]")),
+            _ => {}
+        });
+        let mut telling = Telling { listener, known: 0, trip: None, replied: None, said: String::new() };
+        for (trip, offset, text) in pieces {
+            assert!(telling.live(&json!({ "run": "r", "trip": trip, "offset": offset, "text": text })));
+        }
+        let shown = shown.lock().expect("no panic");
+        shown.clone()
+    }
+
+    #[test]
+    fn each_piece_is_shown_once_also_after_a_break() {
+        assert_eq!(heard(&[(0, 0, "Good "), (0, 5, "day"), (1, 0, "Bye")]), "[0]Good day[1]Bye");
+        // Behind a break the answer is told from its beginning: the same, or what the model says when it is asked again.
+        assert_eq!(heard(&[(0, 0, "Good "), (0, 0, "Good day"), (0, 8, ".")]), "[0]Good day.");
+        assert_eq!(heard(&[(0, 0, "Good day"), (0, 0, "Good "), (0, 5, "day.")]), "[0]Good day.");
+        assert_eq!(heard(&[(0, 0, "Good day"), (0, 0, "Go"), (0, 2, "ing")]), "[0]Good day\nGoing");
+        // An offset in the middle of a letter is one of another text.
+        assert_eq!(heard(&[(0, 0, "\u{e4}"), (0, 1, "x")]), "[0]\u{e4}x");
+    }
+}
