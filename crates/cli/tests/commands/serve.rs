@@ -325,3 +325,27 @@ fn the_tools_of_a_conversations_document_are_listed_with_who_wrote_them() {
     }
     served.end("TERM");
 }
+
+/// The runs of other agents are left out of a page, which has the fewer of its own: the next one is asked for.
+#[test]
+fn runs_are_listed_up_to_the_limit_also_where_a_key_is_not_for_all_agents() {
+    let home = Home::new();
+    let made = |words: &[&str]| {
+        let key = home.gesta(&[&["keys", "new", "--bare"], words].concat()).ended(0).out;
+        key.trim().to_owned()
+    };
+    let (all, two) =
+        (made(&["all", "--scope", "run"]), made(&["two", "--scope", "read", "--agent", "desk", "--agent", "coach"]));
+    let agents = ["coach", "desk", "shop"].map(example);
+    let served = Served::start(&home, &[&agents[0], &agents[1], &agents[2], "--listen", "127.0.0.1:0"]);
+    for agent in ["desk", "coach", "shop", "shop"] {
+        let bearer = format!("authorization: Bearer {all}\r\n");
+        let (status, run) = served.ask(&format!("POST /v1/agents/{agent}/runs"), &bearer, r#"{"input":"Hello"}"#);
+        assert_eq!(status, 200, "{run}");
+    }
+    let mut command = home.command(&["runs", "--limit", "2", "--json", "--server", &format!("http://{}", served.at)]);
+    let said = crate::support::Said::from(command.env("GESTA_API_KEY", two).output().unwrap()).ended(0);
+    let listed: Vec<Value> = said.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(listed.iter().map(|run| run["agent"].as_str().unwrap()).collect::<Vec<_>>(), ["coach", "desk"]);
+    served.end("TERM");
+}
