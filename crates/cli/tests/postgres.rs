@@ -2,6 +2,12 @@
 //! `GESTA_TEST_POSTGRES_BIN`, the programs of a server that the test may kill: `cargo xtask test --only postgres`.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
+#[path = "commands/pairs.rs"]
+mod pairs;
+#[path = "commands/support/mod.rs"]
+#[allow(dead_code, unused_imports, reason = "the other tests of the commands need all of it")]
+mod support;
+
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
@@ -300,4 +306,16 @@ fn a_run_whose_server_was_killed_is_taken_over_by_the_other() {
     let ended = b.run_of("four", |run| run["status"] == "ended");
     assert_eq!((&ended["run"], &ended["outcome"]), (&works["run"], &json!("completed")));
     assert_eq!(b.get("/v1/conversations/four")["turns"], 1);
+}
+
+#[test]
+fn each_pair_of_decisions_answers_and_disturbances_on_postgres() {
+    let Some(server) = server() else { return };
+    let psql = Path::new(&xtask::outside("GESTA_TEST_POSTGRES_BIN", "postgres").unwrap()).join("psql");
+    let address = server.address();
+    let lapse = |run: &str| {
+        let lapse = format!("UPDATE gesta.runs SET lease_until = 1 WHERE owner IS NOT NULL AND run_id = '{run}'");
+        assert!(Command::new(&psql).args([&address, "-c", &lapse]).output().unwrap().status.success());
+    };
+    pairs::play(&pairs::Place { database: Some(&address), lapse: &lapse });
 }

@@ -5,6 +5,7 @@
 mod support;
 
 mod backup;
+mod batches;
 mod chat;
 #[cfg(unix)]
 mod chat_server;
@@ -18,6 +19,8 @@ mod folder;
 mod grants;
 mod guide;
 mod kept;
+#[cfg(unix)]
+mod pairs;
 mod paste;
 mod resume;
 mod run;
