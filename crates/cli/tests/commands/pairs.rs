@@ -268,7 +268,7 @@ impl<'a> Case<'a> {
             }
             assert!(since.elapsed() < WAIT, "{:?}: it does not end: {run}; {all}", self.row);
             for hold in run["deferred"].as_array().into_iter().flatten() {
-                let answer = json!({ "answers": [{ "binding": hold["binding"], "result": { "by": "hand" } }] });
+                let answer = json!({ "answers": [{ "binding": hold["binding"], "result": { "by": "who looked" } }] });
                 self.served.ask(&format!("POST /v1/runs/{}/answers", self.run), &answer);
             }
             std::thread::sleep(Duration::from_millis(50));
@@ -284,6 +284,10 @@ impl<'a> Case<'a> {
             let (effects, decision) = (self.world.calls(tool).len(), DECISIONS[decision]);
             let call = run["tool_calls"].as_array().unwrap().iter().find(|it| it["id"] == *id);
             let status = call.map_or("", |it| it["status"].as_str().unwrap());
+            if decision == "external" && !expired {
+                // What was accepted ahead of a kill is kept: nobody was asked again.
+                assert_eq!(call.map(|it| &it["result"]), Some(&json!({ "by": "hand" })), "{row:?} {tool}: {run}");
+            }
             match decision {
                 "run" => assert_eq!((effects, status), (1, "completed"), "{row:?} {tool}: {run}"),
                 "deny" => assert_eq!((effects, status), (0, "denied"), "{row:?} {tool}: {run}"),
