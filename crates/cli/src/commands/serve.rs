@@ -50,7 +50,7 @@ pub(crate) struct Serve {
     proxy: Vec<IpAddr>,
     /// Tell this address when a hold is opened or about to expire, and when a run has ended; signed with the secrets
     /// of GESTA_WEBHOOK_SECRET
-    #[arg(long, value_name = "URL", env = "GESTA_WEBHOOK_URL")]
+    #[arg(long, value_name = "URL", env = "GESTA_WEBHOOK_URL", hide_env_values = true)]
     webhook: Option<String>,
     /// Seconds that a stopping server waits for what goes on
     #[arg(long, value_name = "SECONDS", default_value_t = 30)]
