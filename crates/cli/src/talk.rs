@@ -206,7 +206,7 @@ impl Talk {
             Err(why) => return Answered::Not(self.fail(why)),
         };
         let first = match why {
-            AnswerError::Conflict { call } => shown.run.hold_answer(call),
+            AnswerError::Conflict { call } => shown.run.hold_answers(call).last(),
             _ => None,
         };
         let exit = self.fail(Failure::of_answers(why, short(run.as_str()), first));

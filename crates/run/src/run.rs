@@ -248,9 +248,9 @@ impl Run {
         }
     }
 
-    /// What was said to a hold, where it has been answered.
-    pub fn hold_answer(&self, call: &CallId) -> Option<&crate::hold::HoldReply> {
-        self.state.answered_holds.get(call)?.last()
+    /// All that was said to a hold, in order: a call whose outcome a crash has hidden is answered a second time.
+    pub fn hold_answers(&self, call: &CallId) -> &[crate::hold::HoldReply] {
+        self.state.answered_holds.get(call).map_or(&[], Vec::as_slice)
     }
 
     /// The plan.

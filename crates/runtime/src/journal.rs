@@ -160,7 +160,7 @@ impl Journal {
         let known: BTreeSet<&CallId> = self.holds.iter().chain(answered).collect();
         let closed = known.into_iter().filter(|call| !open.contains(call));
         let holds_closed =
-            closed.map(|call| HoldClosed { call: call.clone(), answer: run.hold_answer(call).cloned(), at });
+            closed.map(|call| HoldClosed { call: call.clone(), answer: run.hold_answers(call).last().cloned(), at });
         HeadChange {
             outcome: run.outcome().copied(),
             closed: run.closed(),

@@ -203,7 +203,7 @@ fn forced(resume: &Resume, missing: &[String]) -> Vec<HoldAnswer> {
 }
 
 fn already_answered(run: &Run, answers: &[HoldAnswer]) -> Vec<gesta_run::CallId> {
-    let given = |answer: &&HoldAnswer| run.hold_answer(&answer.binding.call_id) == Some(&answer.answer);
+    let given = |answer: &&HoldAnswer| run.hold_answers(&answer.binding.call_id).contains(&answer.answer);
     answers.iter().filter(given).map(|answer| answer.binding.call_id.clone()).collect()
 }
 

@@ -163,7 +163,7 @@ impl Resume {
             // Read again: whoever was first may have answered since this command looked.
             let now = stored::read(store, run).await;
             let first = match (why, &now) {
-                (AnswerError::Conflict { call }, Ok(now)) => now.run.hold_answer(call),
+                (AnswerError::Conflict { call }, Ok(now)) => now.run.hold_answers(call).last(),
                 _ => None,
             };
             return Failure::of_answers(why, &self.run, first);

@@ -151,6 +151,11 @@ async fn an_approved_call_that_was_cut_off_waits_for_somebody_who_knows_what_cam
             (&json!("It is done."), &json!(status)),
             "{said}"
         );
+        // The approval was used, though another answer came after it.
+        for said in [json!({ "approve": true }), said] {
+            let again = world.post(&path, answer(said.clone())).await.ok();
+            assert_eq!(again["already_answered"], json!(["c1"]), "{said}");
+        }
         assert_eq!(gate.calls(), 1);
     }
 }
