@@ -219,6 +219,11 @@ impl Serve {
             (None, true) => format!("http://127.0.0.1:{}", at.port()),
             (None, false) => format!("http://{at}"),
         };
+        // Logs for programs are kept and sent on: what lets somebody in does not belong there.
+        if matches!(self.log_format, LogFormat::Json) {
+            self.say(Look::Faint, &format!("`gesta keys link{flag}` makes a link to the console"));
+            return Ok(());
+        }
         let link = link_for(place, key, &here).await?;
         let how = format!("the console, once and within ten minutes, as {} ({}): {link}", key.name, key.id);
         self.say(Look::Faint, &how);
